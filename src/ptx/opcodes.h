@@ -1,0 +1,75 @@
+#pragma once
+// Vocabulary of PTX instructions: opcodes, types, state spaces and modifiers as enumerations, generated from
+// the lists in opcodes.def / modifiers.def / types.def so that the words stand in one place.
+
+#include <bitset>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace ptxbench::ptx {
+
+// One entry per opcode word before the first modifier that selects another behaviour: "add", "ld",
+// "mbarrier.try_wait", "cp.async.bulk.tensor", "wgmma.mma_async", "barrier.cluster.arrive", ...
+// (dots become underscores in the enumerator; reserved words get a trailing underscore).
+enum class Op : uint16_t {
+#define PTX_OP(name, text) name,
+#include "ptx/opcodes.def"
+#undef PTX_OP
+};
+
+enum class Type : uint8_t {
+  none,
+#define PTX_TYPE(name, text, bits) name,
+#include "ptx/types.def"
+#undef PTX_TYPE
+};
+
+enum class Space : uint8_t {
+  generic,   // no space given
+  reg, sreg, const_, global, local, param, param_entry, param_func,
+  shared, shared_cta, shared_cluster, tex,
+};
+
+enum class Linkage : uint8_t { none, visible, extern_, weak, common };
+
+// Every modifier that is neither a type, nor a state space, nor a matrix shape: ".sync" is Mod::sync,
+// ".L2::cache_hint" Mod::L2_cache_hint, ".mbarrier::complete_tx::bytes" Mod::mbarrier_complete_tx_bytes,
+// ".2d" Mod::dim2d, ".v4" Mod::v4, ".x4" Mod::x4, ".128x256b" -> see modifiers.def.
+enum class Mod : uint16_t {
+#define PTX_MOD(name, text) name,
+#include "ptx/modifiers.def"
+#undef PTX_MOD
+  count_,
+};
+
+enum class Special : uint8_t {
+#define PTX_SREG(name, text, type, components) name,
+#include "ptx/sregs.def"
+#undef PTX_SREG
+};
+
+struct MatrixShape { uint16_t m = 0, n = 0, k = 0; bool operator==(const MatrixShape&) const = default; };
+
+// The modifiers of one instruction. Flags are a set (their order in the text is free); types and state
+// spaces keep the order of the text, because it carries meaning (cvt.D.S, cp.async.bulk.DST.SRC).
+struct Modifiers {
+  std::bitset<static_cast<size_t>(Mod::count_)> flags;
+  std::vector<Type> types;
+  std::vector<Space> spaces;
+  MatrixShape shape;                  // .m64n256k16, .m8n8, .m16n8k16
+  bool has(Mod m) const { return flags[static_cast<size_t>(m)]; }
+  Type type(size_t i = 0) const { return i < types.size() ? types[i] : Type::none; }
+  Space space(size_t i = 0) const { return i < spaces.size() ? spaces[i] : Space::generic; }
+};
+
+std::string_view name(Op op);         // "mbarrier.try_wait"
+std::string_view name(Type type);     // "bf16x2"
+std::string_view name(Space space);   // "shared::cluster"; "" for generic
+std::string_view name(Mod mod);       // "L2::cache_hint"
+std::string_view name(Special special);  // "%tid"
+int bits(Type type);                  // 32 for f32, f16x2, ...; 1 for pred
+bool is_float(Type type);
+bool is_signed(Type type);
+
+}  // namespace ptxbench::ptx
