@@ -27,6 +27,7 @@ struct RecordRequest {
   std::string entry_point = "run";   // exported as __tvm_ffi_run
   std::string arch = "sm_90a";
   std::string device_profile = "h200";
+  int sm_count = 0;                  // what host code is told instead of the profile's own; 0 = the profile's
   std::string definition;
   std::vector<std::pair<std::string, int64_t>> axes;
   std::vector<TensorArgument> arguments;   // inputs in definition order, then outputs
