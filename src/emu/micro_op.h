@@ -13,12 +13,18 @@
 
 namespace ptxbench::emu {
 
-struct Warp;
 struct MicroOp;
+
+// What every handler may touch. The core's Warp derives from this; a core handler casts down.
+struct RegisterView {
+  uint8_t* regs = nullptr;           // 64-byte aligned
+  const uint8_t* consts = nullptr;   // 64-byte aligned
+  uint32_t* preds = nullptr;         // [0] all ones, [1] zero, [2] write-only sink, [3] carry flag
+};
 
 // Executes `op` for the lanes in `mask` (never 0; guard already applied). Lanes outside the mask keep
 // their destination's old value.
-using Handler = void (*)(Warp& warp, const MicroOp& op, uint32_t mask);
+using Handler = void (*)(RegisterView& view, const MicroOp& op, uint32_t mask);
 
 // Where an operand lives. Value registers: >= 0 byte offset into the warp's registers, < 0: ~offset into
 // the kernel's constant pool. Predicates: index into Warp::preds.
@@ -34,14 +40,6 @@ struct MicroOp {
   uint32_t extra = 0;                // core: index into the kernel's side table
   uint64_t imm = 0;                  // free for the handler's own use (set by its finder)
 };
-
-// What every handler may touch. The core's Warp derives from nothing else; see emu/warp.h.
-struct RegisterView {
-  uint8_t* regs = nullptr;           // 64-byte aligned
-  const uint8_t* consts = nullptr;   // 64-byte aligned
-  uint32_t* preds = nullptr;         // [0] all ones, [1] zero, [2] write-only sink
-};
-RegisterView& view(Warp& warp);
 
 template <class T>
 inline const T* source(const RegisterView& v, Slot slot) {
