@@ -18,7 +18,8 @@ struct SourceLocation {
 };
 
 struct Error {
-  std::string kind;     // stable slug for programs: "syntax", "unsupported", "io", "usage", "timeout", ...
+  std::string
+      kind;  // stable slug for programs: "syntax", "unsupported", "io", "usage", "timeout", ...
   std::string message;  // one line for people, no trailing full stop or newline
   SourceLocation where = {};
 
@@ -34,14 +35,23 @@ class [[nodiscard]] Result {
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
-  T& value() { assert(ok()); return std::get<0>(state_); }
-  const T& value() const { assert(ok()); return std::get<0>(state_); }
+  T& value() {
+    assert(ok());
+    return std::get<0>(state_);
+  }
+  const T& value() const {
+    assert(ok());
+    return std::get<0>(state_);
+  }
   T& operator*() { return value(); }
   const T& operator*() const { return value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
   T take() { return std::move(value()); }
-  const Error& error() const { assert(!ok()); return std::get<1>(state_); }
+  const Error& error() const {
+    assert(!ok());
+    return std::get<1>(state_);
+  }
 
  private:
   std::variant<T, Error> state_;
@@ -55,7 +65,10 @@ class [[nodiscard]] Result<void> {
 
   bool ok() const { return !error_.has_value(); }
   explicit operator bool() const { return ok(); }
-  const Error& error() const { assert(!ok()); return *error_; }
+  const Error& error() const {
+    assert(!ok());
+    return *error_;
+  }
 
  private:
   std::optional<Error> error_;
@@ -64,17 +77,15 @@ class [[nodiscard]] Result<void> {
 }  // namespace ptxbench
 
 // Returns the error of a failed Result from the enclosing function.
-#define PB_RETURN_IF_ERROR(expr)                        \
-  do {                                                  \
-    if (auto pb_result_ = (expr); !pb_result_.ok())     \
-      return pb_result_.error();                        \
+#define PB_RETURN_IF_ERROR(expr)                                               \
+  do {                                                                         \
+    if (auto pb_result_ = (expr); !pb_result_.ok()) return pb_result_.error(); \
   } while (false)
 
 #define PB_CONCAT_(a, b) a##b
 #define PB_CONCAT(a, b) PB_CONCAT_(a, b)
 // PB_ASSIGN_OR_RETURN(auto x, f()): x is the value, or the enclosing function returns the error.
-#define PB_ASSIGN_OR_RETURN(decl, expr)                              \
-  auto PB_CONCAT(pb_tmp_, __LINE__) = (expr);                        \
-  if (!PB_CONCAT(pb_tmp_, __LINE__).ok())                            \
-    return PB_CONCAT(pb_tmp_, __LINE__).error();                     \
+#define PB_ASSIGN_OR_RETURN(decl, expr)                                                \
+  auto PB_CONCAT(pb_tmp_, __LINE__) = (expr);                                          \
+  if (!PB_CONCAT(pb_tmp_, __LINE__).ok()) return PB_CONCAT(pb_tmp_, __LINE__).error(); \
   decl = PB_CONCAT(pb_tmp_, __LINE__).take()
