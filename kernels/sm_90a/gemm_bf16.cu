@@ -1,0 +1,27 @@
+// Candidate wrapper of the expert bf16 GEMM: run(A[M,K], B[N,K], C[M,N]), all bf16, row-major,
+// contiguous.
+
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+
+#include "gemm_bf16_launch.cuh"
+
+namespace {
+
+void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView c) {
+  const ptxbench::sm90::GemmShape shape{static_cast<int>(a.size(0)), static_cast<int>(b.size(0)),
+                                        static_cast<int>(a.size(1))};
+  const DLDevice device = a.device();
+  auto stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
+  const cudaError_t status = ptxbench::sm90::launch_gemm_bf16(
+      a.data_ptr(), b.data_ptr(), c.data_ptr(), shape, device.device_id, stream);
+  if (status != cudaSuccess) {
+    TVM_FFI_THROW(RuntimeError) << "gemm_bf16: " << cudaGetErrorString(status);
+  }
+}
+
+}  // namespace
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
