@@ -7,11 +7,16 @@
 #include <cstdint>
 #include <string>
 
+#include "base/result.h"
 #include "plan/tensor_map.h"
 
 namespace ptxbench::emu {
 
 using Coordinates = std::array<int32_t, 5>;   // innermost first; beyond the rank ignored
+
+// Layouts that this engine does not move: interleaved ones. kind "unsupported"; every function below relies
+// on it having passed.
+Result<void> supported(const plan::TensorMapArgs& map);
 
 // Bytes that a load of the full box adds to an mbarrier's completed transactions.
 uint32_t transaction_bytes(const plan::TensorMapArgs& map);
@@ -24,7 +29,8 @@ std::string check_copy(const plan::TensorMapArgs& map, const Coordinates& at, ui
                        bool is_store);
 
 // `shared` is the CTA's shared memory, indexed by shared address & 0xffffff; `global` is the host memory
-// behind map.global_address. Only elements inside the tensor's dims are touched in global memory.
+// behind map.global_address. A load reads only elements inside the tensor's dims. A store or reduction also
+// writes the padding behind an inner row up to the next multiple of 16 bytes, as silicon does.
 void tma_load(const plan::TensorMapArgs& map, const Coordinates& at, uint32_t shared_address,
               uint8_t* shared, const uint8_t* global);
 void tma_store(const plan::TensorMapArgs& map, const Coordinates& at, uint32_t shared_address,

@@ -1,0 +1,95 @@
+#pragma once
+// for_each_piece: the one place that knows where the bytes of a tiled tensor copy lie.
+
+#include <algorithm>
+
+#include "emu/tma.h"
+
+namespace ptxbench::emu {
+
+// A box in the units of the walk: rows are inner rows, numbered with dimension 1 fastest.
+struct BoxShape {
+  uint32_t element = 1;                  // bytes
+  uint32_t row_bytes = 0;                // of the inner box dimension
+  uint32_t pitch = 0;                    // bytes between rows in shared memory
+  uint32_t swizzle_mask = 0;             // of row index bits: 0, 1, 3, 7
+  std::array<uint32_t, 5> count{1, 1, 1, 1, 1};  // rows per dimension; [0] unused
+};
+
+inline BoxShape box_shape(const plan::TensorMapArgs& map) {
+  BoxShape s;
+  s.element = static_cast<uint32_t>(plan::element_size(map.type));
+  s.row_bytes = map.box[0] * s.element;
+  s.pitch = s.row_bytes;
+  if (map.swizzle != plan::MapSwizzle::none) {
+    s.pitch = std::max(s.pitch, 16u << static_cast<int>(map.swizzle));
+    s.swizzle_mask = (1u << static_cast<int>(map.swizzle)) - 1;
+  }
+  for (uint32_t i = 1; i < map.rank; ++i)
+    s.count[i] = (map.box[i] + map.element_strides[i] - 1) / map.element_strides[i];
+  return s;
+}
+
+// Bytes of an inner row, from its start, that lie before and inside the tensor; the rest lies behind.
+struct RowClip {
+  int64_t first = 0, last = 0;           // [first, last) inside; empty if last <= first
+};
+inline RowClip clip_row(const plan::TensorMapArgs& map, const BoxShape& s, int32_t inner, bool is_store) {
+  int64_t start = int64_t{inner} * s.element;
+  // 2^32 elements of 8 bytes fit easily in 63 bits.
+  int64_t end = static_cast<int64_t>(map.dims[0]) * s.element;
+  if (is_store) end = (end + 15) / 16 * 16;   // silicon decides by 16-byte chunk on the way out
+  RowClip c;
+  c.first = std::clamp<int64_t>(-start, 0, s.row_bytes);
+  c.last = std::clamp<int64_t>(end - start, c.first, s.row_bytes);
+  return c;
+}
+
+namespace detail {
+
+// One run of bytes of a row, inside (global >= 0) or outside, cut where swizzling scatters it.
+template <class F>
+inline void emit_run(const BoxShape& s, uint32_t linear, int64_t global, uint32_t bytes, F& f) {
+  if (s.swizzle_mask == 0) {
+    if (bytes) f(CopyPiece{linear, global, bytes});
+    return;
+  }
+  while (bytes) {
+    uint32_t n = std::min(bytes, 16 - (linear & 15));
+    f(CopyPiece{linear ^ (((linear >> 7) & s.swizzle_mask) << 4), global, n});
+    linear += n;
+    if (global >= 0) global += n;
+    bytes -= n;
+  }
+}
+
+}  // namespace detail
+
+template <class F>
+void for_each_piece(const plan::TensorMapArgs& map, const Coordinates& at, uint32_t shared_address,
+                    bool is_store, F&& f) {
+  const BoxShape s = box_shape(map);
+  const RowClip clip = clip_row(map, s, at[0], is_store);
+  const uint32_t rows = s.count[1] * s.count[2] * s.count[3] * s.count[4];
+  std::array<uint32_t, 5> index{};
+  for (uint32_t row = 0; row < rows; ++row, shared_address += s.pitch) {
+    bool inside = clip.last > clip.first;
+    int64_t offset = int64_t{at[0]} * s.element;
+    for (uint32_t i = 1; i < map.rank; ++i) {
+      int64_t c = int64_t{at[i]} + int64_t{index[i]} * map.element_strides[i];
+      if (c < 0 || c >= static_cast<int64_t>(map.dims[i])) inside = false;
+      else offset += c * static_cast<int64_t>(map.strides[i - 1]);
+    }
+    if (inside) {
+      uint32_t first = static_cast<uint32_t>(clip.first), last = static_cast<uint32_t>(clip.last);
+      detail::emit_run(s, shared_address, -1, first, f);
+      detail::emit_run(s, shared_address + first, offset + first, last - first, f);
+      detail::emit_run(s, shared_address + last, -1, s.row_bytes - last, f);
+    } else {
+      detail::emit_run(s, shared_address, -1, s.row_bytes, f);
+    }
+    for (uint32_t i = 1; i < 5 && ++index[i] == s.count[i]; ++i) index[i] = 0;
+  }
+}
+
+}  // namespace ptxbench::emu
