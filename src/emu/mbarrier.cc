@@ -34,7 +34,8 @@ Mbarrier::Fault Mbarrier::arrive_drop(uint32_t count, uint64_t* token) {
   return arrive_expect_tx(0, count, true, token);
 }
 
-Mbarrier::Fault Mbarrier::arrive_expect_tx(uint32_t bytes, uint32_t count, bool drop, uint64_t* token) {
+Mbarrier::Fault Mbarrier::arrive_expect_tx(uint32_t bytes, uint32_t count, bool drop,
+                                           uint64_t* token) {
   if (count == 0 || count > kMaxCount) return Fault::bad_count;
   if (count > pending_) return Fault::arrival_overflow;
   if (bytes > kMaxTx || tx_ - static_cast<int32_t>(bytes) < -kMaxTx - 1) return Fault::tx_overflow;
@@ -67,7 +68,8 @@ bool Mbarrier::test_token(uint64_t token) const { return parity() != token >> 63
 uint32_t Mbarrier::pending_count(uint64_t token) { return -(token >> 43) & kCountMask; }
 
 uint64_t Mbarrier::word() const {
-  return phase_and_pending(parity(), pending_) | (static_cast<uint64_t>(int64_t{tx_}) & kTxMask) << 21 |
+  return phase_and_pending(parity(), pending_) |
+         (static_cast<uint64_t>(int64_t{tx_}) & kTxMask) << 21 |
          (-uint64_t{expected_} & kCountMask) << 1;
 }
 

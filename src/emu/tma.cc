@@ -11,12 +11,15 @@ namespace {
 
 using plan::MapType;
 
-constexpr uint32_t kOffsetMask = 0xffffff;   // a shared address carries the CTA's cluster rank above it
+constexpr uint32_t kOffsetMask =
+    0xffffff;  // a shared address carries the CTA's cluster rank above it
 
 // Pieces of swizzled copies are nearly always one 16-byte chunk: a constant size becomes two moves.
 inline void copy_piece(uint8_t* to, const uint8_t* from, uint32_t bytes) {
-  if (bytes == 16) std::memcpy(to, from, 16);
-  else std::memcpy(to, from, bytes);
+  if (bytes == 16)
+    std::memcpy(to, from, 16);
+  else
+    std::memcpy(to, from, bytes);
 }
 
 uint32_t round_to_tf32(uint32_t w) {
@@ -38,7 +41,8 @@ void fill_outside(uint8_t* to, uint32_t bytes, bool nan) {
     std::memset(to, 0, bytes);
     return;
   }
-  for (uint32_t i = 0; i < bytes; ++i) to[i] = i % 2 ? 0x7f : 0xf7;   // elements have even sizes here
+  for (uint32_t i = 0; i < bytes; ++i)
+    to[i] = i % 2 ? 0x7f : 0xf7;  // elements have even sizes here
 }
 
 }  // namespace
@@ -59,8 +63,8 @@ uint32_t box_span(const plan::TensorMapArgs& map) {
   return s.pitch * s.count[1] * s.count[2] * s.count[3] * s.count[4];
 }
 
-std::string check_copy(const plan::TensorMapArgs& map, const Coordinates& at, uint32_t shared_address,
-                       bool is_store) {
+std::string check_copy(const plan::TensorMapArgs& map, const Coordinates& at,
+                       uint32_t shared_address, bool is_store) {
   if (shared_address % 128)
     return fmt::format("shared address {:#x} is not 128-byte aligned", shared_address);
   int bytes = plan::element_size(map.type);
@@ -78,9 +82,12 @@ void tma_load(const plan::TensorMapArgs& map, const Coordinates& at, uint32_t sh
   const bool tf32 = map.type == MapType::tf32 || map.type == MapType::tf32_ftz;
   for_each_piece(map, at, shared_address, false, [&](const CopyPiece& p) {
     uint8_t* to = shared + (p.shared_address & kOffsetMask);
-    if (p.global_offset < 0) fill_outside(to, p.bytes, map.nan_fill);
-    else if (tf32) copy_as_tf32(to, global + p.global_offset, p.bytes);
-    else copy_piece(to, global + p.global_offset, p.bytes);
+    if (p.global_offset < 0)
+      fill_outside(to, p.bytes, map.nan_fill);
+    else if (tf32)
+      copy_as_tf32(to, global + p.global_offset, p.bytes);
+    else
+      copy_piece(to, global + p.global_offset, p.bytes);
   });
 }
 

@@ -1,6 +1,6 @@
-// The element operation of bulk reductions. Floats of 16 bits are widened to f32 (exact for add of two f16 or
-// bf16 values up to one rounding: f32 has more than 2p+2 bits of either, so rounding twice equals rounding
-// once), results are canonical NaNs as recorded.
+// The element operation of bulk reductions. Floats of 16 bits are widened to f32 (exact for add of
+// two f16 or bf16 values up to one rounding: f32 has more than 2p+2 bits of either, so rounding
+// twice equals rounding once), results are canonical NaNs as recorded.
 
 #include <cmath>
 #include <cstring>
@@ -31,9 +31,12 @@ uint16_t narrow_bf16(float f) {
 float widen_f16(uint16_t h) {
   int exponent = (h >> 10) & 31, mantissa = h & 1023;
   float v;
-  if (exponent == 31) v = mantissa ? NAN : INFINITY;
-  else if (exponent == 0) v = std::ldexp(static_cast<float>(mantissa), -24);
-  else v = std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
+  if (exponent == 31)
+    v = mantissa ? NAN : INFINITY;
+  else if (exponent == 0)
+    v = std::ldexp(static_cast<float>(mantissa), -24);
+  else
+    v = std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
   return h >> 15 ? -v : v;
 }
 
@@ -60,9 +63,12 @@ F float_min(F a, F b) {
 template <class F>
 F float_op(ReduceOp op, F old, F v) {
   switch (op) {
-    case ReduceOp::min: return float_min(old, v);
-    case ReduceOp::max: return -float_min(-old, -v);
-    default: return old + v;
+    case ReduceOp::min:
+      return float_min(old, v);
+    case ReduceOp::max:
+      return -float_min(-old, -v);
+    default:
+      return old + v;
   }
 }
 
@@ -70,14 +76,22 @@ template <class T>
 T integer_op(ReduceOp op, T old, T v) {
   using U = std::make_unsigned_t<T>;
   switch (op) {
-    case ReduceOp::add: return static_cast<T>(static_cast<U>(old) + static_cast<U>(v));
-    case ReduceOp::min: return old < v ? old : v;
-    case ReduceOp::max: return old > v ? old : v;
-    case ReduceOp::inc: return old >= v ? T{0} : static_cast<T>(old + 1);
-    case ReduceOp::dec: return old == 0 || old > v ? v : static_cast<T>(old - 1);
-    case ReduceOp::and_: return old & v;
-    case ReduceOp::or_: return old | v;
-    default: return old ^ v;
+    case ReduceOp::add:
+      return static_cast<T>(static_cast<U>(old) + static_cast<U>(v));
+    case ReduceOp::min:
+      return old < v ? old : v;
+    case ReduceOp::max:
+      return old > v ? old : v;
+    case ReduceOp::inc:
+      return old >= v ? T{0} : static_cast<T>(old + 1);
+    case ReduceOp::dec:
+      return old == 0 || old > v ? v : static_cast<T>(old - 1);
+    case ReduceOp::and_:
+      return old & v;
+    case ReduceOp::or_:
+      return old | v;
+    default:
+      return old ^ v;
   }
 }
 
@@ -109,14 +123,21 @@ uint32_t add_f32(ReduceOp op, uint32_t old, uint32_t v) {
 
 }  // namespace
 
-void reduce_elements(MapType type, ReduceOp op, uint8_t* destination, const uint8_t* source, size_t n) {
+void reduce_elements(MapType type, ReduceOp op, uint8_t* destination, const uint8_t* source,
+                     size_t n) {
   switch (type) {
-    case MapType::u8: return apply_integer<uint8_t>(op, destination, source, n);
-    case MapType::u16: return apply_integer<uint16_t>(op, destination, source, n);
-    case MapType::u32: return apply_integer<uint32_t>(op, destination, source, n);
-    case MapType::s32: return apply_integer<int32_t>(op, destination, source, n);
-    case MapType::u64: return apply_integer<uint64_t>(op, destination, source, n);
-    case MapType::s64: return apply_integer<int64_t>(op, destination, source, n);
+    case MapType::u8:
+      return apply_integer<uint8_t>(op, destination, source, n);
+    case MapType::u16:
+      return apply_integer<uint16_t>(op, destination, source, n);
+    case MapType::u32:
+      return apply_integer<uint32_t>(op, destination, source, n);
+    case MapType::s32:
+      return apply_integer<int32_t>(op, destination, source, n);
+    case MapType::u64:
+      return apply_integer<uint64_t>(op, destination, source, n);
+    case MapType::s64:
+      return apply_integer<int64_t>(op, destination, source, n);
     case MapType::f16:
       return apply<uint16_t>(destination, source, n, [op](uint16_t a, uint16_t b) {
         return narrow_f16(float_op(op, widen_f16(a), widen_f16(b)));

@@ -9,10 +9,10 @@ namespace ptxbench::emu {
 
 // A box in the units of the walk: rows are inner rows, numbered with dimension 1 fastest.
 struct BoxShape {
-  uint32_t element = 1;                  // bytes
-  uint32_t row_bytes = 0;                // of the inner box dimension
-  uint32_t pitch = 0;                    // bytes between rows in shared memory
-  uint32_t swizzle_mask = 0;             // of row index bits: 0, 1, 3, 7
+  uint32_t element = 1;                          // bytes
+  uint32_t row_bytes = 0;                        // of the inner box dimension
+  uint32_t pitch = 0;                            // bytes between rows in shared memory
+  uint32_t swizzle_mask = 0;                     // of row index bits: 0, 1, 3, 7
   std::array<uint32_t, 5> count{1, 1, 1, 1, 1};  // rows per dimension; [0] unused
 };
 
@@ -30,15 +30,17 @@ inline BoxShape box_shape(const plan::TensorMapArgs& map) {
   return s;
 }
 
-// Bytes of an inner row, from its start, that lie before and inside the tensor; the rest lies behind.
+// Bytes of an inner row, from its start, that lie before and inside the tensor; the rest lies
+// behind.
 struct RowClip {
-  int64_t first = 0, last = 0;           // [first, last) inside; empty if last <= first
+  int64_t first = 0, last = 0;  // [first, last) inside; empty if last <= first
 };
-inline RowClip clip_row(const plan::TensorMapArgs& map, const BoxShape& s, int32_t inner, bool is_store) {
+inline RowClip clip_row(const plan::TensorMapArgs& map, const BoxShape& s, int32_t inner,
+                        bool is_store) {
   int64_t start = int64_t{inner} * s.element;
   // 2^32 elements of 8 bytes fit easily in 63 bits.
   int64_t end = static_cast<int64_t>(map.dims[0]) * s.element;
-  if (is_store) end = (end + 15) / 16 * 16;   // silicon decides by 16-byte chunk on the way out
+  if (is_store) end = (end + 15) / 16 * 16;  // silicon decides by 16-byte chunk on the way out
   RowClip c;
   c.first = std::clamp<int64_t>(-start, 0, s.row_bytes);
   c.last = std::clamp<int64_t>(end - start, c.first, s.row_bytes);
@@ -77,8 +79,10 @@ void for_each_piece(const plan::TensorMapArgs& map, const Coordinates& at, uint3
     int64_t offset = int64_t{at[0]} * s.element;
     for (uint32_t i = 1; i < map.rank; ++i) {
       int64_t c = int64_t{at[i]} + int64_t{index[i]} * map.element_strides[i];
-      if (c < 0 || c >= static_cast<int64_t>(map.dims[i])) inside = false;
-      else offset += c * static_cast<int64_t>(map.strides[i - 1]);
+      if (c < 0 || c >= static_cast<int64_t>(map.dims[i]))
+        inside = false;
+      else
+        offset += c * static_cast<int64_t>(map.strides[i - 1]);
     }
     if (inside) {
       uint32_t first = static_cast<uint32_t>(clip.first), last = static_cast<uint32_t>(clip.last);

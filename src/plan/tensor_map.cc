@@ -9,8 +9,8 @@ namespace {
 
 constexpr uint64_t kMaxBoxBytes = (256 << 10) - 1;
 
-// The hardware's type codes in the order of MapType. Recorded: u8, u16, f32, f64, bf16; the others follow
-// the gap that those leave.
+// The hardware's type codes in the order of MapType. Recorded: u8, u16, f32, f64, bf16; the others
+// follow the gap that those leave.
 constexpr std::array<uint8_t, 13> kTypeCode = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12};
 
 Error refuse(std::string message) { return {"tensor-map", std::move(message)}; }
@@ -36,7 +36,8 @@ Result<void> check_enums(const TensorMapArgs& a) {
   if (a.rank < 1 || a.rank > 5)
     return refuse(fmt::format("tensor map rank {} is not in 1..5", a.rank));
   if (static_cast<int>(a.interleave) > 2)
-    return refuse(fmt::format("tensor map interleave {} does not exist", static_cast<int>(a.interleave)));
+    return refuse(
+        fmt::format("tensor map interleave {} does not exist", static_cast<int>(a.interleave)));
   if (static_cast<int>(a.swizzle) > 3)
     return refuse(fmt::format("tensor map swizzle {} is refused by the driver for sm_90",
                               static_cast<int>(a.swizzle)));
@@ -51,13 +52,15 @@ Result<void> check_enums(const TensorMapArgs& a) {
 Result<void> check_addresses(const TensorMapArgs& a) {
   uint64_t align = a.interleave == MapInterleave::b32 ? 32 : 16;
   if (a.global_address % align)
-    return refuse(fmt::format("global address {:#x} is not {}-byte aligned", a.global_address, align));
+    return refuse(
+        fmt::format("global address {:#x} is not {}-byte aligned", a.global_address, align));
   for (uint32_t i = 0; i + 1 < a.rank; ++i) {
     if (a.strides[i] % align)
       return refuse(fmt::format("stride of dimension {} is {} bytes, not a multiple of {}", i + 1,
                                 a.strides[i], align));
     if (a.strides[i] >> 40)
-      return refuse(fmt::format("stride of dimension {} is {} bytes, 2^40 or more", i + 1, a.strides[i]));
+      return refuse(
+          fmt::format("stride of dimension {} is {} bytes, 2^40 or more", i + 1, a.strides[i]));
   }
   return {};
 }
@@ -66,10 +69,18 @@ Result<void> check_addresses(const TensorMapArgs& a) {
 
 int element_size(MapType type) {
   switch (type) {
-    case MapType::u8: return 1;
-    case MapType::u16: case MapType::f16: case MapType::bf16: return 2;
-    case MapType::u64: case MapType::s64: case MapType::f64: return 8;
-    default: return 4;
+    case MapType::u8:
+      return 1;
+    case MapType::u16:
+    case MapType::f16:
+    case MapType::bf16:
+      return 2;
+    case MapType::u64:
+    case MapType::s64:
+    case MapType::f64:
+      return 8;
+    default:
+      return 4;
   }
 }
 
@@ -88,18 +99,19 @@ Result<void> check(const TensorMapArgs& a) {
   if (inner % 16)
     return refuse(fmt::format("inner box dimension has {} bytes, not a multiple of 16", inner));
   if (uint32_t span = swizzle_bytes(a.swizzle); span && inner > span)
-    return refuse(fmt::format("inner box dimension has {} bytes, more than the {}-byte swizzle spans",
-                              inner, span));
+    return refuse(fmt::format(
+        "inner box dimension has {} bytes, more than the {}-byte swizzle spans", inner, span));
   if (uint64_t bytes = dense_box_bytes(a); bytes > kMaxBoxBytes)
     return refuse(fmt::format("box has {} bytes, 256 KiB or more", bytes));
   return {};
 }
 
-// Words (64 bits): 0 address; 1 low half rank-1 (bits 4-6), type (7-10), interleave (11-12), swizzle
-// (13-14), NaN fill (15), high half stride 1; 2, 3 strides 2..4 in units of 16 bytes, bits 32-35 of each in
-// nibbles from bit 32 of word 3; 4-6 dimensions - 1; 6 from bit 32 element strides - 1 by 3 bits, top byte
-// and word 7 box - 1; 8 box bytes; 9 alignment of the swizzle pattern. The place of L2 promotion (word 1,
-// bits 21-22) is ours: it was not recorded and nothing here depends on it.
+// Words (64 bits): 0 address; 1 low half rank-1 (bits 4-6), type (7-10), interleave (11-12),
+// swizzle (13-14), NaN fill (15), high half stride 1; 2, 3 strides 2..4 in units of 16 bytes, bits
+// 32-35 of each in nibbles from bit 32 of word 3; 4-6 dimensions - 1; 6 from bit 32 element strides
+// - 1 by 3 bits, top byte and word 7 box - 1; 8 box bytes; 9 alignment of the swizzle pattern. The
+// place of L2 promotion (word 1, bits 21-22) is ours: it was not recorded and nothing here depends
+// on it.
 std::array<uint8_t, 128> encode(const TensorMapArgs& a) {
   std::array<uint64_t, 16> w{};
   w[0] = a.global_address;
@@ -114,8 +126,10 @@ std::array<uint8_t, 128> encode(const TensorMapArgs& a) {
   for (uint32_t i = 0; i < a.rank; ++i) {
     w[4 + i / 2] |= (a.dims[i] - 1) << (i % 2 ? 32 : 0);
     w[6] |= uint64_t{a.element_strides[i] - 1} << (32 + 3 * i);
-    if (i == 0) w[6] |= uint64_t{a.box[0] - 1} << 56;
-    else w[7] |= uint64_t{a.box[i] - 1} << (8 * (i - 1));
+    if (i == 0)
+      w[6] |= uint64_t{a.box[0] - 1} << 56;
+    else
+      w[7] |= uint64_t{a.box[i] - 1} << (8 * (i - 1));
   }
   w[8] = dense_box_bytes(a);
   w[9] = a.swizzle == MapSwizzle::none ? 16 : 128u << static_cast<int>(a.swizzle);

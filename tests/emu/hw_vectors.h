@@ -1,13 +1,15 @@
 #pragma once
-// Reader of tests/data/hw: inputs and outputs of PTX instructions recorded on an H200 (README.md there).
+// Reader of tests/data/hw: inputs and outputs of PTX instructions recorded on an H200 (README.md
+// there).
 //
 //   const hw::Group& g = hw::group("cvt");
 //   for (const auto& c : g.cases()) {
-//     hw::Array out = g.array(c["out"]);                   // {"at","type","shape"} -> view of the bytes
-//     auto in = g.input(c["inputs"][0]).as<uint32_t>();    // element-wise groups share named inputs
+//     hw::Array out = g.array(c["out"]);                   // {"at","type","shape"} -> view of the
+//     bytes auto in = g.input(c["inputs"][0]).as<uint32_t>();    // element-wise groups share named
+//     inputs
 //   }
-// A broken data set is a test failure, not something to skip: every function throws std::runtime_error,
-// which GoogleTest reports.
+// A broken data set is a test failure, not something to skip: every function throws
+// std::runtime_error, which GoogleTest reports.
 
 #include <zstd.h>
 
@@ -29,8 +31,8 @@ namespace ptxbench::hw {
 using Json = nlohmann::json;
 
 struct Array {
-  std::string type;            // "u8", "u16", "u32", "u64": bit patterns, little endian
-  std::vector<size_t> shape;   // outermost first
+  std::string type;           // "u8", "u16", "u32", "u64": bit patterns, little endian
+  std::vector<size_t> shape;  // outermost first
   std::span<const uint8_t> bytes;
 
   size_t element_bytes() const { return std::stoul(type.substr(1)) / 8; }
@@ -38,10 +40,11 @@ struct Array {
   // Arrays start at 16-byte boundaries, so the view is aligned.
   template <class T>
   std::span<const T> as() const {
-    if (sizeof(T) != element_bytes()) throw std::runtime_error("hardware vector read as a wrong type");
+    if (sizeof(T) != element_bytes())
+      throw std::runtime_error("hardware vector read as a wrong type");
     return {reinterpret_cast<const T*>(bytes.data()), size()};
   }
-  uint64_t at(size_t i) const {   // element of any width
+  uint64_t at(size_t i) const {  // element of any width
     uint64_t v = 0;
     std::memcpy(&v, bytes.data() + i * element_bytes(), element_bytes());
     return v;
@@ -63,7 +66,8 @@ inline void append(std::vector<uint8_t>& out, const Json& part) {
   size_t bytes = part.at("bytes").get<size_t>(), start = out.size();
   out.resize(start + bytes);
   size_t got = ZSTD_decompress(out.data() + start, bytes, packed.data(), packed.size());
-  if (got != bytes) throw std::runtime_error("damaged tests/data/hw file " + part.at("file").dump());
+  if (got != bytes)
+    throw std::runtime_error("damaged tests/data/hw file " + part.at("file").dump());
 }
 }  // namespace detail
 

@@ -27,8 +27,8 @@ TEST(MatrixMove, Ldmatrix) {
     std::fill_n(&lanes[0][0], 128, 0xeeeeeeee);
     uint32_t* regs[4] = {lanes[0], lanes[1], lanes[2], lanes[3]};
     Form f = form(c);
-    ldmatrix(reinterpret_cast<const uint8_t*>(memory.data()), g.array(c.at("rows")).as<uint32_t>().data(),
-             f.count, f.trans, regs);
+    ldmatrix(reinterpret_cast<const uint8_t*>(memory.data()),
+             g.array(c.at("rows")).as<uint32_t>().data(), f.count, f.trans, regs);
     auto want = g.array(c.at("regs")).as<uint32_t>();
     for (int l = 0; l < 32; ++l)
       for (int r = 0; r < 4; ++r) EXPECT_EQ(lanes[r][l], want[l * 4 + r]) << c.at("ptx") << l;

@@ -10,7 +10,7 @@ namespace {
 
 struct Replay {
   Mbarrier barrier;
-  std::vector<uint64_t> returned;   // of every step so far, for operands "st(of op x)"
+  std::vector<uint64_t> returned;  // of every step so far, for operands "st(of op x)"
 
   static bool has(const std::string& text, const char* part) {
     return text.find(part) != std::string::npos;
@@ -21,21 +21,31 @@ struct Replay {
     uint64_t token = 0;
     auto fault = Mbarrier::Fault::none;
     bool drop = has(op, "arrive_drop");
-    if (has(op, "mbarrier.init")) fault = barrier.init(x);
-    else if (has(op, "expect_tx") && has(op, "arrive")) fault = barrier.arrive_expect_tx(x, 1, drop, &token);
-    else if (drop) fault = barrier.arrive_drop(has(op, "],x") ? x : 1, &token);
-    else if (has(op, "arrive")) fault = barrier.arrive(has(op, "],x") ? x : 1, &token);
-    else if (has(op, "expect_tx")) fault = barrier.expect_tx(x);
-    else if (has(op, "complete_tx")) fault = barrier.complete_tx(x);
-    else if (has(op, "parity")) EXPECT_EQ(barrier.test_parity(x), (want & 1) != 0) << op;
-    else if (has(op, "test_wait")) EXPECT_EQ(barrier.test_token(returned.at(x)), (want & 1) != 0) << op;
-    else if (has(op, "pending_count")) EXPECT_EQ(Mbarrier::pending_count(returned.at(x)), want) << op;
-    else EXPECT_TRUE(has(op, "inval")) << "unknown step " << op;
+    if (has(op, "mbarrier.init"))
+      fault = barrier.init(x);
+    else if (has(op, "expect_tx") && has(op, "arrive"))
+      fault = barrier.arrive_expect_tx(x, 1, drop, &token);
+    else if (drop)
+      fault = barrier.arrive_drop(has(op, "],x") ? x : 1, &token);
+    else if (has(op, "arrive"))
+      fault = barrier.arrive(has(op, "],x") ? x : 1, &token);
+    else if (has(op, "expect_tx"))
+      fault = barrier.expect_tx(x);
+    else if (has(op, "complete_tx"))
+      fault = barrier.complete_tx(x);
+    else if (has(op, "parity"))
+      EXPECT_EQ(barrier.test_parity(x), (want & 1) != 0) << op;
+    else if (has(op, "test_wait"))
+      EXPECT_EQ(barrier.test_token(returned.at(x)), (want & 1) != 0) << op;
+    else if (has(op, "pending_count"))
+      EXPECT_EQ(Mbarrier::pending_count(returned.at(x)), want) << op;
+    else
+      EXPECT_TRUE(has(op, "inval")) << "unknown step " << op;
     if (has(op, "arrive")) {
       EXPECT_EQ(token >> 43, want >> 43) << op;
       EXPECT_EQ(token & ((uint64_t{1} << 43) - 1), 0u);
     }
-    returned.push_back(want);   // the hardware's own token: its low bits must not matter
+    returned.push_back(want);  // the hardware's own token: its low bits must not matter
     return fault;
   }
 };

@@ -9,11 +9,12 @@
 namespace ptxbench {
 
 inline plan::MapType map_type(const std::string& text) {
-  static const char* const names[] = {"UINT8",   "UINT16",  "UINT32",   "INT32",       "UINT64", "INT64",       "FLOAT16",
-                                      "FLOAT32", "FLOAT64", "BFLOAT16", "FLOAT32_FTZ", "TFLOAT32", "TFLOAT32_FTZ"};
+  static const char* const names[] = {
+      "UINT8",   "UINT16",  "UINT32",   "INT32",       "UINT64",   "INT64",       "FLOAT16",
+      "FLOAT32", "FLOAT64", "BFLOAT16", "FLOAT32_FTZ", "TFLOAT32", "TFLOAT32_FTZ"};
   for (int i = 0; i < 13; ++i)
     if (text == names[i]) return static_cast<plan::MapType>(i);
-  return static_cast<plan::MapType>(std::stoi(text));   // refused types are recorded by number
+  return static_cast<plan::MapType>(std::stoi(text));  // refused types are recorded by number
 }
 
 inline plan::TensorMapArgs map_args(const hw::Json& c) {

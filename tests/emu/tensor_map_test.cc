@@ -16,7 +16,8 @@ TEST(TensorMap, EncoderAgreesWithTheDriver) {
   for (const hw::Json& c : hw::group("tma").cases("encode")) {
     std::string name = c.at("name");
     if (name == "1d with a null globalStrides pointer") {
-      EXPECT_EQ(c.at("encode_result"), 1);   // a pointer, not an argument set: the API layer refuses it
+      EXPECT_EQ(c.at("encode_result"),
+                1);  // a pointer, not an argument set: the API layer refuses it
       continue;
     }
     plan::TensorMapArgs args = map_args(c);
@@ -52,7 +53,8 @@ TEST(TensorMap, DecodeInvertsEncode) {
     if (!plan::check(args).ok()) continue;
     auto back = plan::decode(plan::encode(args).data());
     ASSERT_TRUE(back.ok()) << back.error().message;
-    for (uint32_t i = args.rank; i < 5; ++i) args.dims[i] = args.box[i] = args.element_strides[i] = 0;
+    for (uint32_t i = args.rank; i < 5; ++i)
+      args.dims[i] = args.box[i] = args.element_strides[i] = 0;
     for (uint32_t i = args.rank - 1; i < 4; ++i) args.strides[i] = 0;
     EXPECT_TRUE(*back == args) << c.dump();
     ++n;
@@ -66,7 +68,8 @@ TEST(TensorMap, DecodeRefusesOtherBytes) {
   plan::TensorMapArgs args{plan::MapType::bf16, 2, 0x1000, {64, 40}, {128}, {32, 16}, {1, 1}};
   const std::array<uint8_t, 128> good = plan::encode(args);
   ASSERT_TRUE(plan::decode(good.data()).ok());
-  int survived = 0;   // flips in address, dims, strides and box give other valid maps; all others do not
+  int survived =
+      0;  // flips in address, dims, strides and box give other valid maps; all others do not
   for (int bit = 0; bit < 1024; ++bit) {
     bytes = good;
     bytes[bit / 8] ^= 1 << (bit % 8);

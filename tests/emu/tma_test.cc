@@ -11,7 +11,7 @@
 namespace ptxbench::emu {
 namespace {
 
-constexpr uint32_t kBase = 0x400;   // of the image in shared memory: a 1024-byte boundary
+constexpr uint32_t kBase = 0x400;  // of the image in shared memory: a 1024-byte boundary
 
 Coordinates coordinates(const hw::Json& c) {
   Coordinates at{};
@@ -76,7 +76,7 @@ TEST(Tma, Loads) {
     std::vector<uint8_t> global = global_memory(map, c.at("pattern"));
     std::vector<uint8_t> shared(kBase + 200000, 0xaa);
     tma_load(map, at, address, shared.data(), global.data());
-    auto image = g.array(c.at("image")).bytes;   // what follows is 0xAA
+    auto image = g.array(c.at("image")).bytes;  // what follows is 0xAA
     std::vector<uint8_t> want(shared.size(), 0xaa);
     std::copy(image.begin(), image.end(), want.begin() + kBase);
     EXPECT_EQ(shared, want) << c.dump();
@@ -107,8 +107,10 @@ TEST(Tma, StoresAndReductions) {
     shared.resize(shared.size() + 65536);
     auto want = g.array(c.at("after")).bytes;
     std::vector<uint8_t> global = bytes_of(g, c.at("before"), want.size());
-    if (reduce) tma_reduce(map, at, address, shared.data(), global.data(), reduce_op(c.at("reduction")));
-    else tma_store(map, at, address, shared.data(), global.data());
+    if (reduce)
+      tma_reduce(map, at, address, shared.data(), global.data(), reduce_op(c.at("reduction")));
+    else
+      tma_store(map, at, address, shared.data(), global.data());
     EXPECT_TRUE(std::equal(global.begin(), global.end(), want.begin(), want.end())) << c.dump();
     ++(reduce ? reductions : stores);
   }
@@ -133,7 +135,8 @@ TEST(Tma, Multicast) {
       if (member) tma_load(map, coordinates(c), address, shared.data(), global.data());
       EXPECT_EQ(c.at("tx_count")[cta].get<uint32_t>(), member ? transaction_bytes(map) : 0);
       EXPECT_TRUE(std::equal(shared.begin() + kBase, shared.begin() + kBase + bytes,
-                             image.bytes.begin() + cta * bytes)) << c.dump();
+                             image.bytes.begin() + cta * bytes))
+          << c.dump();
     }
   }
   EXPECT_EQ(cases.size(), 6u);
@@ -159,8 +162,8 @@ TEST(Tma, PlainBulkReductions) {
   EXPECT_EQ(n, 18);
 }
 
-// Pieces partition the box: every element of a load comes once, and pieces never cross a 16-byte chunk where
-// the image is swizzled.
+// Pieces partition the box: every element of a load comes once, and pieces never cross a 16-byte
+// chunk where the image is swizzled.
 TEST(Tma, PiecesPartitionTheBox) {
   int n = 0;
   for (const hw::Json& c : hw::group("tma").cases("tma_load")) {
