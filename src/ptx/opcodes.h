@@ -1,7 +1,9 @@
 #pragma once
-// Vocabulary of PTX instructions: opcodes, types, state spaces and modifiers as enumerations, generated from
-// the lists in opcodes.def / modifiers.def / types.def so that the words stand in one place.
+// Vocabulary of PTX instructions: opcodes, types, state spaces and modifiers as enumerations,
+// generated from the lists in opcodes.def / modifiers.def / types.def so that the words stand in
+// one place.
 
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <string_view>
@@ -26,15 +28,27 @@ enum class Type : uint8_t {
 };
 
 enum class Space : uint8_t {
-  generic,   // no space given
-  reg, sreg, const_, global, local, param, param_entry, param_func,
-  shared, shared_cta, shared_cluster, tex,
+  generic,  // no space given
+  reg,
+  sreg,
+  const_,
+  global,
+  local,
+  param,
+  param_entry,
+  param_func,
+  shared,
+  shared_cta,
+  shared_cluster,
+  tex,
 };
 
 enum class Linkage : uint8_t { none, visible, extern_, weak, common };
 
-// Every modifier that is neither a type, nor a state space, nor a matrix shape: ".sync" is Mod::sync,
-// ".L2::cache_hint" Mod::L2_cache_hint, ".mbarrier::complete_tx::bytes" Mod::mbarrier_complete_tx_bytes,
+// Every modifier that is neither a type, nor a state space, nor a matrix shape: ".sync" is
+// Mod::sync,
+// ".L2::cache_hint" Mod::L2_cache_hint, ".mbarrier::complete_tx::bytes"
+// Mod::mbarrier_complete_tx_bytes,
 // ".2d" Mod::dim2d, ".v4" Mod::v4, ".x4" Mod::x4, ".128x256b" -> see modifiers.def.
 enum class Mod : uint16_t {
 #define PTX_MOD(name, text) name,
@@ -49,26 +63,49 @@ enum class Special : uint8_t {
 #undef PTX_SREG
 };
 
-struct MatrixShape { uint16_t m = 0, n = 0, k = 0; bool operator==(const MatrixShape&) const = default; };
+struct MatrixShape {
+  uint16_t m = 0, n = 0, k = 0;
+  bool operator==(const MatrixShape&) const = default;
+};
 
-// The modifiers of one instruction. Flags are a set (their order in the text is free); types and state
-// spaces keep the order of the text, because it carries meaning (cvt.D.S, cp.async.bulk.DST.SRC).
+// The modifiers of one instruction. Flags are a set (their order in the text is free); types and
+// state spaces keep the order of the text, because it carries meaning (cvt.D.S,
+// cp.async.bulk.DST.SRC).
 struct Modifiers {
   std::bitset<static_cast<size_t>(Mod::count_)> flags;
   std::vector<Type> types;
   std::vector<Space> spaces;
-  MatrixShape shape;                  // .m64n256k16, .m8n8, .m16n8k16
+  MatrixShape shape;  // .m64n256k16, .m8n8 (then Mod::m8n8 is set too), .m16n8k16
+  // The words as they were written, for the printer; clear spelled when you change anything above.
+  struct Word {
+    enum class Kind : uint8_t { mod, type, space, shape } kind{};
+    uint16_t value = 0;  // Mod, Type, Space
+    bool operator==(const Word&) const = default;
+  };
+  static constexpr size_t kMaxWords = 20;
+  std::array<Word, kMaxWords> spelling{};
+  uint8_t spelled = 0;
   bool has(Mod m) const { return flags[static_cast<size_t>(m)]; }
   Type type(size_t i = 0) const { return i < types.size() ? types[i] : Type::none; }
   Space space(size_t i = 0) const { return i < spaces.size() ? spaces[i] : Space::generic; }
+  void set(Mod m) { flags.set(static_cast<size_t>(m)); }
+  bool operator==(const Modifiers&) const = default;
 };
 
-std::string_view name(Op op);         // "mbarrier.try_wait"
-std::string_view name(Type type);     // "bf16x2"
-std::string_view name(Space space);   // "shared::cluster"; "" for generic
-std::string_view name(Mod mod);       // "L2::cache_hint"
+// Words that belong to the opcode's own text (the "sync" of shfl.sync) are not flags.
+std::string_view name(Op op);            // "mbarrier.try_wait"
+std::string_view name(Type type);        // "bf16x2"
+std::string_view name(Space space);      // "shared::cluster"; "" for generic
+std::string_view name(Mod mod);          // "L2::cache_hint"
 std::string_view name(Special special);  // "%tid"
-int bits(Type type);                  // 32 for f32, f16x2, ...; 1 for pred
+Type type_of(Special special);
+int components(Special special);  // 3 for %tid, 1 for %laneid
+constexpr size_t kOpCount = 0
+#define PTX_OP(name, text) +1
+#include "ptx/opcodes.def"
+#undef PTX_OP
+    ;
+int bits(Type type);  // 32 for f32, f16x2, ...; 1 for pred
 bool is_float(Type type);
 bool is_signed(Type type);
 
