@@ -353,6 +353,9 @@ std::string family(const Instruction& instruction) {
     bool colons = instruction.op == Op::tcgen05_wait || instruction.op == Op::tcgen05_fence;
     out.append(colons ? "::" : ".").append(name(mod));
   }
+  // Bulk copies are counted by direction: the first state space is the destination.
+  if (instruction.op == Op::cp_async_bulk || instruction.op == Op::cp_async_bulk_tensor)
+    out.append(instruction.mods.space() == Space::global ? ".store" : ".load");
   return out;
 }
 

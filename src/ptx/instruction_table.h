@@ -74,7 +74,7 @@ const Form* matching_form(const Instruction& instruction);
 bool fits(const OperandPattern& pattern, const Operand& operand);
 
 // The name under which executions are counted: "ld.global", "wgmma.mma_async", "fence.proxy.async",
-// "mbarrier.arrive.expect_tx", "bar.sync", "cp.async.bulk.tensor".
+// "mbarrier.arrive.expect_tx", "bar.sync", "cp.async.bulk.tensor.load".
 std::string family(const Instruction& instruction);
 
 // What a word after the opcode means, whatever the opcode; nothing when it is no word of PTX.

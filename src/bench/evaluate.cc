@@ -1,0 +1,312 @@
+#include "bench/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/hash.h"
+#include "base/stopwatch.h"
+#include "bench/evidence.h"
+#include "bench/feedback.h"
+#include "bench/judge.h"
+#include "bench/oracle.h"
+#include "bench/pattern.h"
+
+namespace ptxbench::bench {
+namespace {
+
+constexpr uint64_t kReplaySteps = 0;  // bounded by wall time alone
+
+const char* mode_name(plan::TensorMode mode) {
+  switch (mode) {
+    case plan::TensorMode::hw:
+      return "hw";
+    case plan::TensorMode::f32:
+      return "f32";
+    case plan::TensorMode::fast:
+      return "fast";
+  }
+  return "hw";
+}
+
+void report(const EvalRequest& request, const char* what, double fraction = -1) {
+  if (request.progress) request.progress(what, fraction);
+}
+
+int thread_count(const EvalRequest& request) {
+  if (request.threads > 0) return request.threads;
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+Verdict start_verdict(const EvalRequest& request) {
+  Verdict v;
+  v.definition = request.task.definition.name;
+  v.workload = request.workload;
+  v.published_workload = request.published_workload;
+  v.axes = request.axes;
+  v.arch = request.arch;
+  v.candidate = request.extraction.candidate.name;
+  v.candidate_hash = request.extraction.candidate.hash;
+  v.tensor_mode = mode_name(request.tensor);
+  v.async_mode = request.async == plan::AsyncMode::late ? "late" : "eager";
+  v.schedule = request.schedule;
+  v.tag = "G";
+  v.stages.push_back({"extract", request.extract_ms, false});
+  return v;
+}
+
+Verdict& finish_verdict(const EvalRequest& request, const Stopwatch& total, Verdict& verdict) {
+  verdict.feedback = make_feedback(verdict, request.extraction.candidate.source);
+  verdict.total_ms = total.ms() + request.extract_ms;
+  return verdict;
+}
+
+// Arguments of the host function: inputs in definition order, then outputs. Host code sees shapes
+// and types, never values of floating inputs.
+Result<std::vector<cudart::TensorArgument>> host_arguments(const Task& task,
+                                                           const AxisValues& axes) {
+  std::vector<cudart::TensorArgument> arguments;
+  for (bool output : {false, true}) {
+    for (const TensorSpec& spec : output ? task.definition.outputs : task.definition.inputs) {
+      cudart::TensorArgument argument;
+      argument.name = spec.name;
+      argument.dtype = spec.dtype;
+      argument.is_output = output;
+      PB_ASSIGN_OR_RETURN(argument.shape, resolve_shape(spec, axes));
+      arguments.push_back(std::move(argument));
+    }
+  }
+  return arguments;
+}
+
+// A plan made elsewhere must be for this task at this size.
+Result<void> check_plan(const EvalRequest& request, const plan::LaunchPlan& plan) {
+  PB_RETURN_IF_ERROR(plan::validate(plan));
+  auto usage = [](std::string message) { return Error{"usage", std::move(message)}; };
+  if (plan.definition != request.task.definition.name)
+    return usage(fmt::format("the plan was recorded for task {}, not {}", plan.definition,
+                             request.task.definition.name));
+  for (const auto& [axis, value] : request.axes)
+    if (axis_value(plan.axes, axis) != value)
+      return usage(fmt::format("the plan was recorded with {}={}, not {}={}", axis,
+                               axis_value(plan.axes, axis), axis, value));
+  if (plan.arch != request.arch)
+    return usage(fmt::format("the plan was recorded for {}, not {}", plan.arch, request.arch));
+  return {};
+}
+
+void sort_findings(std::vector<plan::Finding>& findings) {
+  std::stable_sort(
+      findings.begin(), findings.end(),
+      [](const plan::Finding& a, const plan::Finding& b) { return a.hazard < b.hazard; });
+}
+
+// Everything between the plan and the verdict.
+class Trial {
+ public:
+  Trial(const EvalRequest& request, device::Device& device, Verdict& verdict)
+      : request_(request), device_(device), verdict_(verdict), threads_(thread_count(request)) {}
+
+  Result<void> run(const plan::LaunchPlan& plan) {
+    PB_RETURN_IF_ERROR(prepare());
+    PB_ASSIGN_OR_RETURN(plan::RunResult run, replay(plan));
+    verdict_.findings = run.findings;
+    verdict_.kernels = run.kernels;
+    add_input_findings();
+    sort_findings(verdict_.findings);
+    verdict_.evidence = collect_evidence(request_.task, request_.arch, flop_, run);
+    verdict_.tag = published_tag(verdict_.evidence);
+    if (run.status == plan::RunStatus::unsupported) return Error{"unsupported", run.message};
+    if (run.status != plan::RunStatus::completed) {
+      judge_stopped_run(run, verdict_);
+      return {};
+    }
+    compare();
+    note_repairs();
+    judge_completed_run(request_.task, verdict_);
+    return {};
+  }
+
+ private:
+  // The seed is drawn here: the candidate is frozen in a recorded plan by now.
+  Result<void> prepare() {
+    report(request_, "inputs");
+    Stopwatch watch;
+    seed_ = request_.seed ? *request_.seed : draw_seed();
+    verdict_.seed = to_hex(seed_);
+    poison_ = poison_pattern(seed_);
+    PB_ASSIGN_OR_RETURN(flop_, task_flop(request_.task.definition, request_.axes));
+    PB_ASSIGN_OR_RETURN(inputs_,
+                        make_inputs(request_.task.definition, request_.axes, seed_, threads_));
+    PB_ASSIGN_OR_RETURN(outputs_, make_outputs(request_.task.definition, request_.axes, poison_));
+    for (const Tensor& input : inputs_)
+      input_hashes_.push_back(hash_hex(std::span<const uint8_t>(input.bytes)));
+    verdict_.stages.push_back({"inputs", watch.ms(), false});
+    return {};
+  }
+
+  Result<plan::RunResult> replay(const plan::LaunchPlan& plan) {
+    report(request_, "replay", 0);
+    std::vector<device::Binding> bindings;
+    for (Tensor& input : inputs_) bindings.push_back({input.bytes, true, true});
+    for (Tensor& output : outputs_) bindings.push_back({output.bytes, false, false});
+    plan::RunOptions options;
+    options.tensor = request_.tensor;
+    options.async = request_.async;
+    options.threads = threads_;
+    options.step_budget = kReplaySteps;
+    options.wall_budget_s = request_.timeout_s;
+    options.schedule = request_.schedule;
+    options.progress = request_.progress;
+    verdict_.device = device_.name();
+    Stopwatch watch;
+    PB_ASSIGN_OR_RETURN(plan::RunResult run, device_.replay(plan, bindings, options));
+    verdict_.stages.push_back({"replay", watch.ms(), false});
+    return run;
+  }
+
+  // The device guards inputs; this is the second lock.
+  void add_input_findings() {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (hash_hex(std::span<const uint8_t>(inputs_[i].bytes)) == input_hashes_[i]) continue;
+      plan::Finding finding;
+      finding.kind = "read-only-input-changed";
+      finding.message = fmt::format("input {} was changed", inputs_[i].spec.name);
+      verdict_.findings.push_back(std::move(finding));
+    }
+  }
+
+  void compare() {
+    report(request_, "reference", 0);
+    const int64_t m = axis_value(request_.axes, "M"), n = axis_value(request_.axes, "N"),
+                  k = axis_value(request_.axes, "K");
+    const auto words = [](const Tensor& tensor) {
+      return std::span<const uint16_t>(reinterpret_cast<const uint16_t*>(tensor.bytes.data()),
+                                       tensor.bytes.size() / 2);
+    };
+    Comparator comparator(words(outputs_[0]), m, n, poison_);
+    double compare_ms = 0;
+    Stopwatch watch;
+    gemm_fp64(words(inputs_[0]), words(inputs_[1]), m, n, k, threads_,
+              [&](int64_t first, int64_t count, std::span<const double> block) {
+                Stopwatch compare_watch;
+                comparator.add_block(first, count, block, threads_);
+                compare_ms += compare_watch.ms();
+                report(request_, "reference",
+                       static_cast<double>(first + count) / static_cast<double>(m));
+              });
+    Correctness correctness = comparator.finish();
+    correctness.output = outputs_[0].spec.name;
+    decide(request_.task.calibration, k, correctness);
+    comparator.locate(correctness);
+    if (!correctness.passed)
+      correctness.pattern =
+          guess_gemm_pattern(words(inputs_[0]), words(inputs_[1]), words(outputs_[0]), m, n, k);
+    verdict_.stages.push_back({"reference", watch.ms() - compare_ms, false});
+    verdict_.stages.push_back({"compare", compare_ms, false});
+    verdict_.correctness = std::move(correctness);
+  }
+
+  // What the assembler mends costs speed: a cause to name at level 5, never a level of its own.
+  void note_repairs() {
+    for (const plan::Finding& finding : verdict_.findings)
+      if (finding.hazard == plan::HazardClass::repaired)
+        verdict_.notes.push_back(
+            fmt::format("the assembler repairs {}:{} ({}), which serialises or delays it",
+                        finding.file, finding.line, finding.kind));
+    for (const toolchain::Diagnostic& d : verdict_.diagnostics)
+      if (d.severity == toolchain::Diagnostic::Severity::advisory)
+        verdict_.notes.push_back(fmt::format("ptxas {}: {}", d.code, d.text));
+  }
+
+  const EvalRequest& request_;
+  device::Device& device_;
+  Verdict& verdict_;
+  int threads_;
+  Seed seed_;
+  uint16_t poison_ = 0;
+  double flop_ = 0;
+  std::vector<Tensor> inputs_, outputs_;
+  std::vector<std::string> input_hashes_;
+};
+
+}  // namespace
+
+Result<Recording> compile_and_record(const EvalRequest& request, const Services& services) {
+  Stopwatch total;
+  Recording recording;
+  Verdict verdict = start_verdict(request);
+  const Candidate& candidate = request.extraction.candidate;
+  auto fail = [&]() -> Recording {
+    verdict.stages.insert(verdict.stages.end(), recording.stages.begin(), recording.stages.end());
+    verdict.diagnostics = recording.diagnostics;
+    recording.verdict = finish_verdict(request, total, verdict);
+    return std::move(recording);
+  };
+  if (!request.extraction.ok) {
+    judge_extraction(request.extraction.reason, request.extraction.message, verdict);
+    return fail();
+  }
+  report(request, "compile");
+  toolchain::CompileRequest compile;
+  compile.source = candidate.source;
+  compile.file_name = candidate.file_name;
+  compile.arch = request.arch;
+  compile.cache_dir = request.cache_dir;
+  compile.trust = request.trust;
+  PB_ASSIGN_OR_RETURN(toolchain::CompiledCandidate compiled, services.compile(compile));
+  for (const toolchain::StageTime& stage : compiled.stages)
+    recording.stages.push_back({stage.name, stage.ms, stage.cached});
+  recording.diagnostics = compiled.diagnostics;
+  if (!compiled.ok) {
+    judge_compile(compiled, verdict);
+    return fail();
+  }
+  report(request, "record");
+  cudart::RecordRequest record;
+  record.host_library = compiled.host_library;
+  record.ptx = std::move(compiled.ptx);
+  record.cubin = std::move(compiled.cubin);
+  record.arch = request.arch;
+  record.device_profile = request.device_profile;
+  record.sm_count = request.sm_count;
+  record.definition = request.task.definition.name;
+  record.axes = request.axes;
+  record.trust = request.trust;
+  PB_ASSIGN_OR_RETURN(record.arguments, host_arguments(request.task, request.axes));
+  Stopwatch watch;
+  PB_ASSIGN_OR_RETURN(cudart::RecordOutcome outcome, services.record(record));
+  recording.stages.push_back({"record", watch.ms(), false});
+  if (outcome.ok) {
+    recording.plan = std::move(outcome.plan);
+    return recording;
+  }
+  if (outcome.reason == "unsupported-runtime-call") return Error{"unsupported", outcome.message};
+  judge_record(outcome, verdict);
+  return fail();
+}
+
+Result<Verdict> evaluate(const EvalRequest& request, const Services& services) {
+  Stopwatch total;
+  Verdict verdict = start_verdict(request);
+  PB_ASSIGN_OR_RETURN(double flop, task_flop(request.task.definition, request.axes));
+  static_cast<void>(flop);
+  const Candidate& candidate = request.extraction.candidate;
+  plan::LaunchPlan plan;
+  if (request.extraction.ok && candidate.kind == Candidate::Kind::plan) {
+    PB_RETURN_IF_ERROR(check_plan(request, candidate.plan));
+    plan = candidate.plan;
+  } else {
+    PB_ASSIGN_OR_RETURN(Recording recording, compile_and_record(request, services));
+    if (recording.verdict) return std::move(*recording.verdict);
+    verdict.stages.insert(verdict.stages.end(), recording.stages.begin(), recording.stages.end());
+    verdict.diagnostics = std::move(recording.diagnostics);
+    plan = std::move(recording.plan);
+  }
+  Trial trial(request, *services.device, verdict);
+  PB_RETURN_IF_ERROR(trial.run(plan));
+  return finish_verdict(request, total, verdict);
+}
+
+}  // namespace ptxbench::bench

@@ -1,0 +1,50 @@
+#pragma once
+// From what a user or a model hands in to one candidate. The kind is decided by the content and by
+// the file's ending, never by what the text claims about itself.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "plan/launch_plan.h"
+
+namespace ptxbench::bench {
+
+constexpr uint64_t kMaxCandidateBytes = uint64_t{8} << 20;
+constexpr uint64_t kMaxPlanBytes = uint64_t{4} << 30;
+
+struct Candidate {
+  enum class Kind { cuda, plan } kind = Kind::cuda;
+  std::string name;       // as the user knows it: the file's name
+  std::string source;     // CUDA text (kind cuda)
+  std::string file_name;  // what compilers call it: ends in .cu
+  std::string hash;       // of the source or of the plan's bytes
+  int first_line = 1;     // line of the source's first line within the file handed in
+  plan::LaunchPlan plan;  // kind plan
+};
+
+struct Extraction {
+  bool ok = false;
+  std::string reason;   // !ok: "no-code" or "truncated-answer", the candidate's fault
+  std::string message;  // what was seen
+  Candidate candidate;
+};
+
+// A missing, empty, binary or oversized file and an unreadable plan are Errors ("not-found",
+// "usage", "too-large", "bad-plan"); an answer without usable code is !ok.
+Result<Extraction> extract_file(const std::filesystem::path& path);
+
+// A model's answer in Markdown: the last fenced block that holds a candidate (the TVM-FFI export
+// macro and device code).
+Extraction extract_markdown(const std::string& text, const std::string& name);
+
+struct FencedBlock {
+  std::string language;
+  std::string text;
+  int first_line = 0;  // of the text, from 1
+  bool closed = false;
+};
+std::vector<FencedBlock> fenced_blocks(const std::string& text);
+
+}  // namespace ptxbench::bench

@@ -1,0 +1,151 @@
+// Why rows are mixed: a candidate that sniffs magnitudes to pick a cheaper path gains nothing, and
+// every input set holds rows on which fp16 accumulation overflows, e4m3 loses small values, or a
+// dropped tail of K changes the result by much.
+#include "bench/inputs.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <random>
+#include <thread>
+
+#include "numeric/float_formats.h"
+
+namespace ptxbench::bench {
+namespace {
+
+using numeric::Random;
+
+constexpr float kNominalShare = 0.7f, kSpikyShare = 0.2f;  // the rest is adversarial
+constexpr float kSpikeProbability = 0.001f, kSpikeSigma = 10;
+
+// Streams of one input: values, spikes, choices.
+struct RowSource {
+  Random values, spikes, choices;
+  RowSource(const Seed& seed, size_t input)
+      : values(seed, 16 * input + 1), spikes(seed, 16 * input + 2), choices(seed, 16 * input + 3) {}
+};
+
+void add_spikes(const RowSource& source, uint64_t first, std::span<float> row) {
+  for (size_t i = 0; i < row.size(); ++i)
+    if (source.spikes.uniform(2 * (first + i)) < kSpikeProbability)
+      row[i] += kSpikeSigma * source.spikes.normal(2 * (first + i) + 1);
+}
+
+void make_adversarial(uint64_t kind, uint64_t pick, std::span<float> row) {
+  switch (kind) {
+    case 0:  // far from 1: below e4m3's range or, summed, above fp16's
+      for (float& x : row) x = std::ldexp(x, static_cast<int>(pick % 13) - 8);
+      return;
+    case 1:  // small integers: any order of summation in fp32 is exact
+      for (float& x : row) x = std::nearbyint(2 * x);
+      return;
+    case 2:  // one element: copies a column of the other input
+      for (float& x : row) x = 0;
+      row[pick % row.size()] = 1;
+      return;
+    case 3:  // one sign: sums grow with K
+      for (float& x : row) x = std::abs(x);
+      return;
+    default:  // weight on the last columns
+      for (size_t i = row.size() - std::min<size_t>(row.size(), 16); i < row.size(); ++i)
+        row[i] *= 8;
+      return;
+  }
+}
+
+void make_row(const RowSource& source, uint64_t row_index, std::span<float> row) {
+  const uint64_t first = row_index * row.size();
+  source.values.fill_normal(first, row);
+  const float choice = source.choices.uniform(4 * row_index);
+  if (choice < kNominalShare) return;
+  if (choice < kNominalShare + kSpikyShare) return add_spikes(source, first, row);
+  make_adversarial(source.choices.below(2 * row_index + 1, 5),
+                   source.choices.word(4 * row_index + 1), row);
+}
+
+Result<Tensor> empty_tensor(const TensorSpec& spec, const AxisValues& axes) {
+  if (spec.dtype != "bfloat16")
+    return Error{"unsupported",
+                 fmt::format("tensor {}: dtype {} has no generator (known: bfloat16)", spec.name,
+                             spec.dtype)};
+  Tensor tensor;
+  tensor.spec = spec;
+  PB_ASSIGN_OR_RETURN(tensor.shape, resolve_shape(spec, axes));
+  uint64_t elements = 1;
+  for (int64_t size : tensor.shape) elements *= static_cast<uint64_t>(size);
+  tensor.bytes.resize(elements * 2);
+  return tensor;
+}
+
+void fill(Tensor& tensor, size_t input, const Seed& seed, int threads) {
+  const RowSource source(seed, input);
+  const uint64_t columns = static_cast<uint64_t>(tensor.shape.back());
+  const uint64_t rows = tensor.bytes.size() / 2 / columns;
+  auto work = [&](uint64_t begin, uint64_t end) {
+    std::vector<float> row(columns);
+    auto* out = reinterpret_cast<uint16_t*>(tensor.bytes.data());
+    for (uint64_t r = begin; r < end; ++r) {
+      make_row(source, r, row);
+      numeric::bf16_from_float(row, std::span<uint16_t>(out + r * columns, columns));
+    }
+  };
+  const uint64_t parts =
+      rows * columns < (1u << 20) ? 1 : static_cast<uint64_t>(std::max(threads, 1));
+  std::vector<std::thread> helpers;
+  for (uint64_t t = 1; t < parts; ++t)
+    helpers.emplace_back(work, rows * t / parts, rows * (t + 1) / parts);
+  work(0, rows / parts);
+  for (std::thread& helper : helpers) helper.join();
+}
+
+}  // namespace
+
+Seed draw_seed() {
+  std::random_device device;
+  auto word = [&] { return uint64_t{device()} << 32 | device(); };
+  return Seed{word(), word()};
+}
+
+std::string to_hex(const Seed& seed) { return fmt::format("{:016x}{:016x}", seed.high, seed.low); }
+
+Result<Seed> parse_seed(const std::string& hex) {
+  std::string digits = hex.substr(hex.compare(0, 2, "0x") == 0 ? 2 : 0);
+  if (digits.empty() || digits.size() > 32 ||
+      digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos)
+    return Error{"usage", fmt::format("seed '{}' is not 1 to 32 hexadecimal digits", hex)};
+  digits.insert(0, 32 - digits.size(), '0');
+  return Seed{std::stoull(digits.substr(0, 16), nullptr, 16),
+              std::stoull(digits.substr(16), nullptr, 16)};
+}
+
+Result<std::vector<Tensor>> make_inputs(const Definition& definition, const AxisValues& axes,
+                                        const Seed& seed, int threads) {
+  std::vector<Tensor> tensors;
+  for (const TensorSpec& spec : definition.inputs) {
+    PB_ASSIGN_OR_RETURN(Tensor tensor, empty_tensor(spec, axes));
+    fill(tensor, tensors.size(), seed, threads);
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+Result<std::vector<Tensor>> make_outputs(const Definition& definition, const AxisValues& axes,
+                                         uint16_t poison) {
+  std::vector<Tensor> tensors;
+  for (const TensorSpec& spec : definition.outputs) {
+    PB_ASSIGN_OR_RETURN(Tensor tensor, empty_tensor(spec, axes));
+    auto* out = reinterpret_cast<uint16_t*>(tensor.bytes.data());
+    std::fill(out, out + tensor.bytes.size() / 2, poison);
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+uint16_t poison_pattern(const Seed& seed) {
+  const uint64_t bits = Random(seed, 7).word(0);
+  const uint16_t payload = static_cast<uint16_t>(1 + bits % 62);  // quiet bit clear, 1..62
+  return static_cast<uint16_t>(0x7f80 | (bits >> 16 & 0x8000) | payload);
+}
+
+}  // namespace ptxbench::bench

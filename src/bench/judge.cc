@@ -1,0 +1,178 @@
+#include "bench/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench/evidence.h"
+
+namespace ptxbench::bench {
+namespace {
+
+struct Outcome {
+  Level level;
+  const char* reason;
+  const char* label;
+  const char* status;
+};
+
+void set(Verdict& verdict, const Outcome& outcome, std::string message) {
+  verdict.level = outcome.level;
+  verdict.reason = outcome.reason;
+  verdict.label = outcome.label;
+  verdict.status = outcome.status;
+  verdict.message = std::move(message);
+}
+
+bool contains(const std::string& text, const char* word) {
+  return text.find(word) != std::string::npos;
+}
+
+const plan::Finding* first_of(const Verdict& verdict, plan::HazardClass hazard) {
+  for (const plan::Finding& finding : verdict.findings)
+    if (finding.hazard == hazard) return &finding;
+  return nullptr;
+}
+
+// Label and status by the published rules only: what the values are, whatever else was found.
+void label_by_values(Verdict& verdict) {
+  const bool right = verdict.correctness && verdict.correctness->rule_a_passed;
+  verdict.label = right ? "Correct" : "Numerical error";
+  verdict.status = right ? "PASSED" : "INCORRECT_NUMERICAL";
+}
+
+std::string describe(const plan::Finding& finding) {
+  std::string place;
+  if (!finding.file.empty()) place = fmt::format(" at {}:{}", finding.file, finding.line);
+  return finding.message + place;
+}
+
+// Public, fast kernels break these rules too, so a latent finding alone leaves the published label
+// as it is and the reason says that it is latent.
+void judge_latent(const plan::Finding& finding, Verdict& verdict) {
+  verdict.level = Level::execution;
+  verdict.reason = "latent-" + reason_of_finding(finding.kind);
+  verdict.message = fmt::format("may break on another chip or compiler: {}", describe(finding));
+  if (verdict.correctness && !verdict.correctness->passed)
+    verdict.message += "; here the values are wrong too: " + verdict.correctness->why;
+}
+
+}  // namespace
+
+std::string reason_of_finding(const std::string& kind) {
+  if (kind == "deadlock") return "deadlock";
+  for (const char* word : {"out-of-bounds", "misaligned", "freed", "read-only", "uninitialized",
+                           "uninitialised", "memory", "null", "guard", "unmapped", "address"})
+    if (contains(kind, word)) return "memory-fault";
+  for (const char* word : {"race", "async-", "in-flight", "early-read"})
+    if (contains(kind, word)) return "race";
+  for (const char* word : {"assert", "trap"})
+    if (contains(kind, word)) return "trap";
+  return "protocol-breach";
+}
+
+void judge_extraction(const std::string& reason, const std::string& message, Verdict& verdict) {
+  set(verdict, {Level::extraction, reason.c_str(), "Extraction error", "COMPILE_ERROR"}, message);
+}
+
+void judge_compile(const toolchain::CompiledCandidate& compiled, Verdict& verdict) {
+  std::string message = "the candidate does not compile";
+  for (const toolchain::Diagnostic& d : compiled.diagnostics) {
+    if (d.severity != toolchain::Diagnostic::Severity::error) continue;
+    message = d.line > 0 ? fmt::format("{}:{}: {}", d.file, d.line, d.text) : d.text;
+    break;
+  }
+  const std::string reason =
+      compiled.failure_reason.empty() ? "does-not-compile" : compiled.failure_reason;
+  set(verdict, {Level::syntax, reason.c_str(), "Compilation error", "COMPILE_ERROR"}, message);
+}
+
+void judge_record(const cudart::RecordOutcome& outcome, Verdict& verdict) {
+  struct Row {
+    const char* recorded;
+    Outcome outcome;
+  };
+  static const Row kRows[] = {
+      {"entry-point-missing",
+       {Level::syntax, "entry-point-missing", "Runtime error", "RUNTIME_ERROR"}},
+      {"wrong-arguments", {Level::syntax, "wrong-arguments", "Runtime error", "RUNTIME_ERROR"}},
+      {"host-nondeterministic",
+       {Level::syntax, "host-nondeterministic", "Other error", "RUNTIME_ERROR"}},
+      {"result-readback", {Level::syntax, "banned-call", "Other error", "RUNTIME_ERROR"}},
+      {"host-timeout", {Level::execution, "timeout", "Kernel Execution Timeout", "TIMEOUT"}},
+      {"host-crash", {Level::execution, "host-crash", "Runtime error", "RUNTIME_ERROR"}},
+      {"host-exception", {Level::execution, "host-exception", "Runtime error", "RUNTIME_ERROR"}},
+      {"launch-refused", {Level::execution, "launch-refused", "Runtime error", "RUNTIME_ERROR"}},
+      {"no-launch", {Level::execution, "no-output", "Numerical error", "INCORRECT_NUMERICAL"}},
+  };
+  for (const Row& row : kRows)
+    if (outcome.reason == row.recorded) return set(verdict, row.outcome, outcome.message);
+  set(verdict, {Level::syntax, outcome.reason.c_str(), "Other error", "RUNTIME_ERROR"},
+      outcome.message);
+}
+
+void judge_stopped_run(const plan::RunResult& run, Verdict& verdict) {
+  const plan::Finding* fatal = first_of(verdict, plan::HazardClass::fatal);
+  const std::string cause = fatal != nullptr ? describe(*fatal) : run.message;
+  switch (run.status) {
+    case plan::RunStatus::deadlock:
+      return set(verdict, {Level::execution, "deadlock", "Kernel Execution Timeout", "TIMEOUT"},
+                 run.message.empty() ? cause : run.message);
+    case plan::RunStatus::step_budget:
+    case plan::RunStatus::wall_budget:
+      return set(verdict, {Level::execution, "timeout", "Kernel Execution Timeout", "TIMEOUT"},
+                 run.message.empty() ? "the kernel did not end within its budget" : run.message);
+    default:
+      break;
+  }
+  const std::string reason = fatal != nullptr ? reason_of_finding(fatal->kind) : "memory-fault";
+  set(verdict, {Level::execution, reason.c_str(), "Runtime error", "RUNTIME_ERROR"}, cause);
+}
+
+void judge_completed_run(const Task& task, Verdict& verdict) {
+  const Correctness& c = *verdict.correctness;
+  label_by_values(verdict);
+  if (const plan::Finding* fatal = first_of(verdict, plan::HazardClass::fatal)) {
+    verdict.level = Level::execution;
+    verdict.reason = reason_of_finding(fatal->kind);
+    verdict.message = describe(*fatal);
+    if (verdict.reason == "memory-fault") {
+      verdict.label = "Runtime error";
+      verdict.status = "RUNTIME_ERROR";
+    }
+    return;
+  }
+  if (c.poisoned > 0) {
+    verdict.level = Level::execution;
+    verdict.reason = "no-output";
+    verdict.message = c.why;
+    return;
+  }
+  if (const plan::Finding* latent = first_of(verdict, plan::HazardClass::latent))
+    return judge_latent(*latent, verdict);
+  if (c.passed != c.rule_a_passed)
+    verdict.notes.push_back(
+        c.passed
+            ? fmt::format("the published 1e-2 rule rejects these values ({} elements); the error "
+                          "against fp64 is that of an honest kernel",
+                          c.rule_a_failures)
+            : "the published 1e-2 rule accepts these values; the error against fp64 does not");
+  if (!c.passed) {
+    verdict.level = Level::numerics;
+    verdict.reason = "numerics";
+    verdict.message = c.why + (c.pattern.empty() ? "" : "; it looks like " + c.pattern);
+    return;
+  }
+  const EvidenceDecision evidence = decide_evidence(task, verdict.arch, verdict.evidence);
+  if (!evidence.ok) {
+    verdict.level = Level::instructions;
+    verdict.reason = evidence.reason;
+    verdict.message = evidence.message;
+    return;
+  }
+  verdict.level = Level::strategy;
+  verdict.reason = "not-timed";
+  verdict.message = "correct on the required instructions; the emulator measures no time";
+}
+
+}  // namespace ptxbench::bench

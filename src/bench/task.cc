@@ -1,0 +1,150 @@
+#include "bench/task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+namespace ptxbench::bench {
+namespace {
+
+constexpr int64_t kMaxAxis = int64_t{1} << 24;
+constexpr double kMaxTensorElements = 8e9;
+
+Error usage(const std::string& message) { return Error{"usage", message}; }
+
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substitution = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitution});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string axis_list(const Definition& definition) {
+  std::string text;
+  for (const Axis& axis : definition.axes) text += (text.empty() ? "" : ", ") + axis.name;
+  return text;
+}
+
+Result<void> set_axis(AxisValues& values, const Definition& definition, const std::string& name,
+                      int64_t value) {
+  for (auto& [axis, current] : values) {
+    if (axis != name) continue;
+    if (value < 1 || value > kMaxAxis)
+      return usage(fmt::format("axis {}={} is out of range 1..{}", name, value, kMaxAxis));
+    current = value;
+    return {};
+  }
+  return usage(fmt::format("{} has no axis '{}' (its axes: {})", definition.name, name,
+                           axis_list(definition)));
+}
+
+}  // namespace
+
+const Workload* Task::find_workload(const std::string& uuid) const {
+  for (const Workload& workload : workloads)
+    if (workload.uuid == uuid) return &workload;
+  return nullptr;
+}
+
+Result<AxisValues> resolve_axes(const Definition& definition, const Workload* workload,
+                                const std::vector<std::pair<std::string, int64_t>>& overrides) {
+  AxisValues values;
+  for (const Axis& axis : definition.axes)
+    values.emplace_back(axis.name, axis.constant ? axis.value : 0);
+  if (workload != nullptr)
+    for (const auto& [name, value] : workload->axes)
+      PB_RETURN_IF_ERROR(set_axis(values, definition, name, value));
+  for (const auto& [name, value] : overrides)
+    PB_RETURN_IF_ERROR(set_axis(values, definition, name, value));
+  for (const auto& [name, value] : values)
+    if (value == 0) return usage(fmt::format("axis {} needs a value: --axes {}=...", name, name));
+  for (const auto* tensors : {&definition.inputs, &definition.outputs}) {
+    for (const TensorSpec& tensor : *tensors) {
+      PB_ASSIGN_OR_RETURN(std::vector<int64_t> shape, resolve_shape(tensor, values));
+      double elements = 1;
+      for (int64_t size : shape) elements *= static_cast<double>(size);
+      if (elements > kMaxTensorElements)
+        return usage(fmt::format("tensor {} would have {:.3g} elements; the limit is {:.0g}",
+                                 tensor.name, elements, kMaxTensorElements));
+    }
+  }
+  return values;
+}
+
+int64_t axis_value(const AxisValues& axes, const std::string& name) {
+  for (const auto& [axis, value] : axes)
+    if (axis == name) return value;
+  return 0;
+}
+
+Result<std::vector<int64_t>> resolve_shape(const TensorSpec& tensor, const AxisValues& axes) {
+  std::vector<int64_t> shape;
+  for (const std::string& dim : tensor.shape) {
+    int64_t size = axis_value(axes, dim);
+    if (size == 0) std::from_chars(dim.data(), dim.data() + dim.size(), size);
+    if (size <= 0)
+      return Error{"bad-task",
+                   fmt::format("tensor {}: dimension '{}' is no axis", tensor.name, dim)};
+    shape.push_back(size);
+  }
+  return shape;
+}
+
+Result<double> task_flop(const Definition& definition, const AxisValues& axes) {
+  if (definition.op_type != "gemm")
+    return Error{"unsupported", fmt::format("{}: op_type '{}' cannot be evaluated (known: gemm)",
+                                            definition.name, definition.op_type)};
+  double flop = 2;
+  for (const char* axis : {"M", "N", "K"}) flop *= static_cast<double>(axis_value(axes, axis));
+  if (flop <= 0)
+    return Error{"bad-task", fmt::format("{}: a gemm needs axes M, N and K", definition.name)};
+  return flop;
+}
+
+Result<std::vector<std::pair<std::string, int64_t>>> parse_axes(const std::string& text) {
+  std::vector<std::pair<std::string, int64_t>> axes;
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t equals = item.find('=');
+    int64_t value = 0;
+    const char* last = item.data() + item.size();
+    if (equals == 0 || equals == std::string::npos)
+      return usage(fmt::format("'{}' is not of the form AXIS=VALUE", item));
+    auto [end_of_number, error] = std::from_chars(item.data() + equals + 1, last, value);
+    if (error == std::errc::result_out_of_range)
+      return usage(fmt::format("axis value in '{}' is out of range", item));
+    if (error != std::errc{} || end_of_number != last)
+      return usage(fmt::format("'{}' has no integer value", item));
+    axes.emplace_back(item.substr(0, equals), value);
+  }
+  if (axes.empty()) return usage("--axes is empty; expected AXIS=VALUE,...");
+  return axes;
+}
+
+std::vector<std::string> nearest_names(const std::string& name,
+                                       const std::vector<std::string>& names, size_t limit) {
+  std::vector<std::pair<size_t, std::string>> ranked;
+  const std::string bounded = name.substr(0, 200);
+  for (const std::string& other : names) ranked.emplace_back(edit_distance(bounded, other), other);
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (ranked.size() > limit) ranked.resize(limit);
+  std::vector<std::string> result;
+  for (auto& [distance, other] : ranked) result.push_back(std::move(other));
+  return result;
+}
+
+}  // namespace ptxbench::bench

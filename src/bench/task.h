@@ -1,0 +1,119 @@
+#pragma once
+// A task: one folder with a FlashInfer-Trace definition and its workloads, plus what the evaluator
+// needs (required instructions, honest errors). Folders are found at run time; adding one needs no
+// rebuild.
+//
+//   definition.json    name, op_type, axes {const|var}, inputs and outputs {shape, dtype},
+//   reference, tags workloads.jsonl    one workload a line, bare or wrapped in a trace: {uuid,
+//   axes, inputs, published, device} requirements.json  compute type and instruction families per
+//   architecture calibration.json   honest errors and the bounds made from them
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace ptxbench::bench {
+
+struct Axis {
+  std::string name;
+  bool constant = false;
+  int64_t value = 0;  // of a constant axis
+  std::string description;
+};
+
+struct TensorSpec {
+  std::string name;
+  std::vector<std::string> shape;  // axis names or decimal numbers
+  std::string dtype;               // "bfloat16", "float32", ...
+};
+
+struct Definition {
+  std::string name, op_type, description, reference;
+  std::vector<std::string> tags;
+  std::vector<Axis> axes;          // in the file's order
+  std::vector<TensorSpec> inputs;  // in the file's order, which is the argument order
+  std::vector<TensorSpec> outputs;
+};
+
+struct Workload {
+  std::string uuid;
+  std::vector<std::pair<std::string, int64_t>> axes;  // may override constant axes
+  bool published = true;
+  int sm_count = 0;  // what host code is told; 0 = the device profile's own
+};
+
+struct ArchRequirement {
+  std::vector<std::string> families;  // all must have been executed
+  std::string compute;                // the family that must carry the task's FLOP
+};
+
+struct Requirements {
+  std::string compute_type;  // "bf16.bf16.f32": operand types and accumulator
+  double min_flop_share = 0.9;
+  std::map<std::string, ArchRequirement> architectures;
+};
+
+struct HonestError {  // the largest over the measured implementations and input distributions
+  int64_t k = 0;
+  double rel_frobenius = 0, misround = 0, tile_misround = 0;
+};
+
+struct Calibration {
+  std::string kind;            // "single-reduction"
+  std::string reduction_axis;  // "K"
+  double rel_frobenius_factor = 2, tile_rel_frobenius_factor = 3;
+  double misround = 0, tile_misround = 0;  // bounds on the rates themselves
+  std::vector<HonestError> honest;         // ascending k
+};
+
+struct Task {
+  std::filesystem::path folder;
+  Definition definition;
+  std::vector<Workload> workloads;
+  Requirements requirements;
+  Calibration calibration;
+  const Workload* find_workload(const std::string& uuid) const;
+};
+
+using AxisValues = std::vector<std::pair<std::string, int64_t>>;  // all axes, in definition order
+
+// The task folders below one directory.
+class TaskSuite {
+ public:
+  // `folder` empty: $PTXBENCH_TASKS, else <source>/tasks. Error "io" if it is not a directory.
+  static Result<TaskSuite> open(const std::filesystem::path& folder = {});
+  const std::filesystem::path& folder() const { return folder_; }
+  const std::vector<std::string>& names() const { return names_; }  // sorted
+  // Errors: "usage" for an unknown name (with the nearest ones), "bad-task" with file and place.
+  Result<Task> load(const std::string& name) const;
+
+ private:
+  std::filesystem::path folder_;
+  std::vector<std::string> names_;
+};
+
+// Values of all axes: the definition's constants, the workload's values, then `overrides`.
+// Errors ("usage"): unknown axis, a var axis without value, a value or tensor out of range.
+Result<AxisValues> resolve_axes(const Definition& definition, const Workload* workload,
+                                const std::vector<std::pair<std::string, int64_t>>& overrides);
+
+int64_t axis_value(const AxisValues& axes, const std::string& name);  // 0 if absent
+Result<std::vector<int64_t>> resolve_shape(const TensorSpec& tensor, const AxisValues& axes);
+
+// Multiply and add counted separately. Error "unsupported" for an op_type the evaluator doesn't
+// know.
+Result<double> task_flop(const Definition& definition, const AxisValues& axes);
+
+// "M=200,N=1024" to pairs; error "usage".
+Result<std::vector<std::pair<std::string, int64_t>>> parse_axes(const std::string& text);
+
+// Up to `limit` of `names` that are nearest to `name` in edit distance, best first.
+std::vector<std::string> nearest_names(const std::string& name,
+                                       const std::vector<std::string>& names, size_t limit = 3);
+
+}  // namespace ptxbench::bench

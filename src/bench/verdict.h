@@ -1,0 +1,69 @@
+#pragma once
+// The verdict: one document per evaluation. docs/verdict.md describes its JSON form, field by
+// field.
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/compare.h"
+#include "plan/run_result.h"
+#include "toolchain/compiler.h"
+
+namespace ptxbench::bench {
+
+constexpr int kVerdictVersion = 1;
+
+// Where the plan broke.
+enum class Level { extraction = 0, syntax, execution, numerics, instructions, strategy, frontier };
+const char* name(Level level);
+
+struct Stage {
+  std::string
+      name;  // "extract", "compile.device", "compile.host", "assemble", "record", "inputs", ...
+  double ms = 0;
+  bool cached = false;
+};
+
+// One table row of the instruction evidence.
+struct FamilyEvidence {
+  std::string family;
+  uint64_t static_count = 0, warps = 0, threads = 0;
+  bool required = false;
+};
+
+struct Evidence {
+  std::string level = "none";  // "none", "static", "executed"
+  std::vector<FamilyEvidence> families;
+  double task_flop = 0,
+         tensor_flop = 0;    // of the workload; executed by the required compute family
+  std::string compute_type;  // the type that carried most of it
+};
+
+struct Verdict {
+  Level level = Level::extraction;
+  std::string reason;   // stable slug
+  std::string message;  // one sentence for people
+  std::string label;    // published-comparable
+  std::string status;   // FlashInfer-Trace
+  std::string tag;      // published instruction tag: "H" GMMA and TMA, "G" GMMA only, ... see docs
+  std::string definition, workload, device, arch, seed, candidate, candidate_hash;
+  std::string tensor_mode, async_mode, schedule;
+  std::vector<std::pair<std::string, int64_t>> axes;
+  bool published_workload = false;
+  Evidence evidence;
+  std::optional<Correctness> correctness;
+  std::vector<plan::Finding> findings;             // most certain first
+  std::vector<toolchain::Diagnostic> diagnostics;  // of the compilers, errors first
+  std::vector<plan::KernelStats> kernels;
+  std::vector<Stage> stages;
+  std::vector<std::string> notes;  // what a reader should know: repaired hazards, disagreements
+  std::string feedback;            // what a model gets back
+  double total_ms = 0;
+};
+
+nlohmann::json to_json(const Verdict& verdict);
+
+}  // namespace ptxbench::bench
