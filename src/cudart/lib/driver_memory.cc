@@ -1,0 +1,89 @@
+// Driver API: memory, streams, events.
+#include <cuda.h>
+
+#include <cstdlib>
+
+#include "cudart/lib/backend.h"
+#include "cudart/lib/driver_errors.h"
+
+using namespace ptxbench::cudart;
+
+namespace {
+CUresult copy(uint64_t dst, uint64_t src, size_t bytes) {
+  return driver_result(ptxbench_backend()->copy(dst, src, bytes));
+}
+CUresult fill(CUdeviceptr dst, uint32_t value, uint32_t size, size_t count) {
+  return driver_result(ptxbench_backend()->memset(dst, value, size, uint64_t{size} * count));
+}
+uint64_t host(const void* p) { return reinterpret_cast<uint64_t>(p); }
+CUresult make_event(CUevent* event) {
+  return *event = static_cast<CUevent>(std::calloc(1, 64)), CUDA_SUCCESS;
+}
+CUresult make_stream(CUstream* stream) {
+  *stream = reinterpret_cast<CUstream>(const_cast<void*>(ptxbench_backend()->create_stream()));
+  return CUDA_SUCCESS;
+}
+}  // namespace
+
+extern "C" {
+
+CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
+  uint64_t address = 0;
+  if (!out || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  const int status = ptxbench_backend()->allocate(bytes, &address);
+  *out = address;
+  return driver_result(status);
+}
+CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream) { return cuMemAlloc_v2(out, bytes); }
+CUresult cuMemFree_v2(CUdeviceptr address) { return driver_result(ptxbench_backend()->release(address)); }
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree_v2(address); }
+CUresult cuMemAllocHost_v2(void** out, size_t bytes) {
+  *out = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned) { return cuMemAllocHost_v2(out, bytes); }
+CUresult cuMemFreeHost(void* p) { return std::free(p), CUDA_SUCCESS; }
+CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
+  *total = ptxbench_backend()->profile().memory_bytes;
+  *free_bytes = *total - ptxbench_backend()->allocated_bytes();
+  return CUDA_SUCCESS;
+}
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
+  uint64_t b = 0, n = 0;
+  if (!ptxbench_backend()->find(address, &b, &n)) return CUDA_ERROR_NOT_FOUND;
+  if (base) *base = b;
+  if (bytes) *bytes = n;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpy(CUdeviceptr d, CUdeviceptr s, size_t n) { return copy(d, s, n); }
+CUresult cuMemcpyAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream) { return copy(d, s, n); }
+CUresult cuMemcpyHtoD_v2(CUdeviceptr d, const void* s, size_t n) { return copy(d, host(s), n); }
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void* s, size_t n, CUstream) { return copy(d, host(s), n); }
+CUresult cuMemcpyDtoH_v2(void* d, CUdeviceptr s, size_t n) { return copy(host(d), s, n); }
+CUresult cuMemcpyDtoHAsync_v2(void* d, CUdeviceptr s, size_t n, CUstream) { return copy(host(d), s, n); }
+CUresult cuMemcpyDtoD_v2(CUdeviceptr d, CUdeviceptr s, size_t n) { return copy(d, s, n); }
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream) { return copy(d, s, n); }
+CUresult cuMemsetD8_v2(CUdeviceptr d, unsigned char v, size_t n) { return fill(d, v, 1, n); }
+CUresult cuMemsetD16_v2(CUdeviceptr d, unsigned short v, size_t n) { return fill(d, v, 2, n); }
+CUresult cuMemsetD32_v2(CUdeviceptr d, unsigned v, size_t n) { return fill(d, v, 4, n); }
+CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream) { return fill(d, v, 1, n); }
+CUresult cuMemsetD16Async(CUdeviceptr d, unsigned short v, size_t n, CUstream) { return fill(d, v, 2, n); }
+CUresult cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream) { return fill(d, v, 4, n); }
+
+CUresult cuStreamCreate(CUstream* stream, unsigned) { return make_stream(stream); }
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) { return make_stream(stream); }
+CUresult cuStreamDestroy_v2(CUstream) { return CUDA_SUCCESS; }
+CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
+CUresult cuStreamQuery(CUstream) { return CUDA_SUCCESS; }
+CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
+CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
+  return *status = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
+}
+CUresult cuEventCreate(CUevent* event, unsigned) { return make_event(event); }
+CUresult cuEventDestroy_v2(CUevent) { return CUDA_SUCCESS; }
+CUresult cuEventRecord(CUevent, CUstream) { return CUDA_SUCCESS; }
+CUresult cuEventSynchronize(CUevent) { return CUDA_SUCCESS; }
+CUresult cuEventQuery(CUevent) { return CUDA_SUCCESS; }
+
+}  // extern "C"
