@@ -50,7 +50,7 @@ struct Operand {
   bool is_return = false;
   uint8_t component = 0;  // of a special register (see sregs.def)
   uint8_t selector = 0;   // of a register: 1..4 = .x .y .z .w of a .v2/.v4 register; 5..8 = .b0 ..
-                         // .b3, 9, 10 = .h0 .h1 of a video instruction; 0 = whole
+                          // .b3, 9, 10 = .h0 .h1 of a video instruction; 0 = whole
   uint32_t index = kNone;
   uint64_t value = 0;
   // address: base is a register, a variable, or neither (absolute)
