@@ -214,9 +214,14 @@ struct Alias {  // .alias name, target; both Module::functions
 // One declaration at module scope, in the order of the text. A variable or function that is
 // declared first and defined later has one index and two entries here.
 struct TopLevel {
-  enum class Kind : uint8_t { variable, declaration, function, alias, pragma } kind{};
-  uint32_t index = 0;  // variables, functions (declaration, function), aliases, pragmas
+  enum class Kind : uint8_t { variable, declaration, function, alias, pragma, loc } kind{};
+  uint32_t index = 0;  // variables, functions (declaration, function), aliases, pragmas, locations
   bool operator==(const TopLevel&) const = default;
+};
+
+struct DebugSection {  // .section .debug_info { ... }, kept as text with its braces
+  std::string name, text;
+  bool operator==(const DebugSection&) const = default;
 };
 
 struct Module {
@@ -229,6 +234,9 @@ struct Module {
   std::vector<std::string> files;  // .file, indexed by SourceLine::file
   std::vector<SourceLine> locations;
   std::vector<std::string> debug_strings;
+  std::vector<std::string>
+      debug_labels;  // of debug_strings: where they stand in .debug_str ("label+8")
+  std::vector<DebugSection> sections;
   std::vector<Alias> aliases;
   std::vector<std::string> pragmas;
   std::vector<TopLevel> order;

@@ -31,7 +31,10 @@ bool Parser::parse_loc() {
     pending_locs_.push_back(pending);
   }
   last_loc_[loc_key(line)] = index;
-  if (scopes_.empty()) return true;
+  if (scopes_.empty()) {
+    module_.order.push_back({TopLevel::Kind::loc, index});
+    return true;
+  }
   loc_ = index;
   function_.body.emplace_back(LocMark{index});
   return true;
@@ -71,7 +74,6 @@ bool Parser::parse_section() {
   bool wanted = name.text == ".debug_str";
   const Token open = lexer_.peek();
   if (!expect("{")) return false;
-  DebugSection ignored;
   while (!lexer_.peek().is("}")) {
     if (lexer_.peek().kind == Token::Kind::end)
       return fail(open, fmt::format("section '{}' is not closed", name.text));
@@ -82,11 +84,13 @@ bool Parser::parse_section() {
       lexer_.next();
     }
   }
-  lexer_.next();
+  const Token close = lexer_.next();
+  size_t size = static_cast<size_t>(close.text.data() + 1 - open.text.data());
+  module_.sections.push_back({std::string(name.text), std::string(open.text.data(), size)});
   return true;
 }
 
-bool Parser::parse_section_item(DebugSection* section) {
+bool Parser::parse_section_item(DebugStrings* section) {
   const Token token = lexer_.next();
   if (token.kind == Token::Kind::identifier && accept(":")) {
     section->labels.emplace(token.text, section->bytes.size());
@@ -116,7 +120,11 @@ bool Parser::resolve_function_names() {
     }
     auto [entry, fresh] =
         known.try_emplace(offset, static_cast<uint32_t>(module_.debug_strings.size()));
-    if (fresh) module_.debug_strings.emplace_back(debug_str_.bytes.c_str() + offset);
+    if (fresh) {
+      module_.debug_strings.emplace_back(debug_str_.bytes.c_str() + offset);
+      module_.debug_labels.push_back(p.offset ? fmt::format("{}+{}", p.label, p.offset)
+                                              : std::string(p.label));
+    }
     module_.locations[p.loc].function_name = entry->second;
   }
   return true;

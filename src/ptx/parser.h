@@ -13,6 +13,8 @@ namespace ptxbench::ptx {
 // crashes on any bytes; nesting and sizes are bounded.
 Result<Module> parse(std::string_view text, std::string_view file_name = "");
 
+// The dotted opcode as written, e.g. "ld.global.v4.u32".
+std::string mnemonic(const Instruction& instruction);
 // One instruction back to text (no trailing newline), e.g. "@%p1 ld.global.v4.u32
 // {%r1,%r2,%r3,%r4}, [%rd1+16];".
 std::string print(const Instruction& instruction, const Function& function, const Module& module);

@@ -72,7 +72,7 @@ class Parser {
     uint64_t offset = 0;
     uint32_t line = 0, column = 0;
   };
-  struct DebugSection {
+  struct DebugStrings {
     std::string bytes;
     std::unordered_map<std::string_view, size_t> labels;
   };
@@ -168,7 +168,7 @@ class Parser {
   bool parse_loc();
   bool parse_inlined(SourceLine* line, PendingLoc* pending);
   bool parse_section();
-  bool parse_section_item(DebugSection* section);
+  bool parse_section_item(DebugStrings* section);
   bool resolve_function_names();
 
   std::string file_;
@@ -190,7 +190,7 @@ class Parser {
   uint32_t loc_ = kNone;
   std::unordered_map<uint64_t, uint32_t> last_loc_;  // key: loc_key
   std::vector<PendingLoc> pending_locs_;
-  DebugSection debug_str_;
+  DebugStrings debug_str_;
 };
 
 }  // namespace ptxbench::ptx
