@@ -51,6 +51,7 @@ Verdict start_verdict(const EvalRequest& request) {
   v.tensor_mode = mode_name(request.tensor);
   v.async_mode = request.async == plan::AsyncMode::late ? "late" : "eager";
   v.schedule = request.schedule;
+  v.source_file = request.extraction.candidate.file_name;
   v.tag = "G";
   v.stages.push_back({"extract", request.extract_ms, false});
   return v;

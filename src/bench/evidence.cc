@@ -78,7 +78,9 @@ Evidence collect_evidence(const Task& task, const std::string& arch, double task
 EvidenceDecision decide_evidence(const Task& task, const std::string& arch,
                                  const Evidence& evidence) {
   auto requirement = task.requirements.architectures.find(arch);
-  if (requirement == task.requirements.architectures.end()) return {};
+  if (requirement == task.requirements.architectures.end())
+    return {false, "instructions-absent",
+            fmt::format("{} states no requirements for {}", task.definition.name, arch)};
   std::string absent, idle;
   for (const std::string& name : requirement->second.families) {
     const FamilyEvidence* family = find_family(evidence, name);

@@ -3,15 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace ptxbench::bench {
 namespace {
 
 constexpr size_t kMaxItems = 5;
 
-void add_quote(std::string& text, const std::string& source, const std::string& file,
-               const std::string& candidate, int line) {
-  if (file.find(candidate) == std::string::npos && !candidate.empty()) return;
+void add_quote(std::string& text, const Verdict& verdict, const std::string& source,
+               const std::string& file, int line) {
+  if (!is_source_file(file, verdict)) return;
   const std::string quoted = source_line(source, line);
   if (!quoted.empty()) text += fmt::format("    {} | {}\n", line, quoted);
 }
@@ -23,7 +24,7 @@ void add_diagnostics(std::string& text, const Verdict& verdict, const std::strin
     if (++shown > kMaxItems) break;
     text +=
         fmt::format("- {}{}: {}\n", d.file, d.line > 0 ? fmt::format(":{}", d.line) : "", d.text);
-    add_quote(text, source, d.file, "", d.line);
+    add_quote(text, verdict, source, d.file, d.line);
   }
 }
 
@@ -49,7 +50,7 @@ void add_findings(std::string& text, const Verdict& verdict, const std::string& 
         fmt::format("- {} ({}) at {}: {}", f.kind, hazard_word(f.hazard), place_of(f), f.message);
     if (f.count > 1) text += fmt::format(" [{} times]", f.count);
     text += "\n";
-    add_quote(text, source, f.file, "", f.line);
+    add_quote(text, verdict, source, f.file, f.line);
     if (!f.hint.empty()) text += fmt::format("    hint: {}\n", f.hint);
   }
   if (verdict.findings.size() > kMaxItems)
@@ -92,11 +93,20 @@ std::string source_line(const std::string& source, int number) {
   return text.substr(first, std::min<size_t>(text.find_last_not_of(" \t\r") - first + 1, 160));
 }
 
+bool is_source_file(const std::string& file, const Verdict& verdict) {
+  return !verdict.source_file.empty() &&
+         std::filesystem::path(file).filename().string() == verdict.source_file;
+}
+
 std::string place_of(const plan::Finding& finding) {
   if (finding.file.empty())
     return finding.ptx_line > 0 ? fmt::format("PTX line {}", finding.ptx_line) : finding.kernel;
-  std::string place = fmt::format("{}:{}", finding.file, finding.line);
-  for (const auto& [file, line] : finding.inlined_at) place += fmt::format(" <- {}:{}", file, line);
+  auto base_name = [](const std::string& file) {
+    return std::filesystem::path(file).filename().string();
+  };
+  std::string place = fmt::format("{}:{}", base_name(finding.file), finding.line);
+  for (const auto& [file, line] : finding.inlined_at)
+    place += fmt::format(" <- {}:{}", base_name(file), line);
   return place;
 }
 

@@ -14,6 +14,9 @@ std::string make_feedback(const Verdict& verdict, const std::string& source);
 // Line `number` (from 1) of a text without surrounding blanks; "" if there is none.
 std::string source_line(const std::string& source, int number);
 
+// Whether a finding's file is the candidate itself, wherever it was compiled.
+bool is_source_file(const std::string& file, const Verdict& verdict);
+
 // "gemm.cu:42", with the chain of call sites that inlined it.
 std::string place_of(const plan::Finding& finding);
 

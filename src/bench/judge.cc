@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "bench/evidence.h"
 
@@ -43,7 +44,9 @@ void label_by_values(Verdict& verdict) {
 
 std::string describe(const plan::Finding& finding) {
   std::string place;
-  if (!finding.file.empty()) place = fmt::format(" at {}:{}", finding.file, finding.line);
+  if (!finding.file.empty())
+    place = fmt::format(" at {}:{}", std::filesystem::path(finding.file).filename().string(),
+                        finding.line);
   return finding.message + place;
 }
 

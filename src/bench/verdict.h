@@ -51,6 +51,7 @@ struct Verdict {
   std::string tag;      // published instruction tag: "H" GMMA and TMA, "G" GMMA only, ... see docs
   std::string definition, workload, device, arch, seed, candidate, candidate_hash;
   std::string tensor_mode, async_mode, schedule;
+  std::string source_file;  // what findings and diagnostics call the candidate's source
   std::vector<std::pair<std::string, int64_t>> axes;
   bool published_workload = false;
   Evidence evidence;

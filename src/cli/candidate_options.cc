@@ -1,0 +1,114 @@
+#include "cli/candidate_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/stopwatch.h"
+
+namespace ptxbench::cli {
+namespace {
+
+constexpr double kSmallFlop = 1e9;  // up to here the bit-exact tensor model costs about a second
+constexpr double kSmallTimeout = 60, kFullTimeout = 1800;
+
+Error usage(std::string message) { return Error{"usage", std::move(message)}; }
+
+// The workload asked for, or nullptr where the user gave sizes instead.
+Result<const bench::Workload*> choose_workload(const CandidateOptions& options,
+                                               const bench::Task& task) {
+  if (options.workload.empty() && !options.axes.empty()) return nullptr;
+  const std::string name = options.workload.empty() ? "smoke" : options.workload;
+  if (const bench::Workload* workload = task.find_workload(name)) return workload;
+  std::vector<std::string> known;
+  for (const bench::Workload& workload : task.workloads) known.push_back(workload.uuid);
+  std::string near;
+  for (const std::string& other : bench::nearest_names(name, known, 2))
+    near += (near.empty() ? "; nearest: " : ", ") + other;
+  return usage(fmt::format("{} has no workload '{}'{}", task.definition.name, name, near));
+}
+
+// Sizes given by hand may well be those of a published workload.
+const bench::Workload* published_with(const bench::Task& task, const bench::AxisValues& axes) {
+  for (const bench::Workload& workload : task.workloads) {
+    if (!workload.published) continue;
+    auto own = bench::resolve_axes(task.definition, &workload, {});
+    if (own.ok() && *own == axes) return &workload;
+  }
+  return nullptr;
+}
+
+Result<void> settle_size(const CandidateOptions& options, bench::EvalRequest& request) {
+  PB_ASSIGN_OR_RETURN(const bench::Workload* workload, choose_workload(options, request.task));
+  std::vector<std::pair<std::string, int64_t>> overrides;
+  if (!options.axes.empty()) {
+    PB_ASSIGN_OR_RETURN(overrides, bench::parse_axes(options.axes));
+  }
+  PB_ASSIGN_OR_RETURN(request.axes,
+                      bench::resolve_axes(request.task.definition, workload, overrides));
+  const bench::Workload* published = published_with(request.task, request.axes);
+  request.published_workload = published != nullptr;
+  if (published != nullptr) {
+    request.workload = published->uuid;
+  } else if (workload != nullptr) {
+    request.workload = workload->uuid;
+    request.sm_count = workload->sm_count;
+  }
+  PB_ASSIGN_OR_RETURN(double flop, bench::task_flop(request.task.definition, request.axes));
+  const bool small = flop <= kSmallFlop;
+  request.tensor = small ? plan::TensorMode::hw : plan::TensorMode::f32;
+  request.timeout_s = small ? kSmallTimeout : kFullTimeout;
+  return {};
+}
+
+}  // namespace
+
+void add_candidate_options(CLI::App& command, CandidateOptions& options) {
+  command.add_option("--task", options.task, "Name of the task (see `ptxbench tasks list`)")
+      ->required();
+  command.add_option("--tasks", options.tasks_folder,
+                     "Folder of task folders (default: $PTXBENCH_TASKS, else this repository's)");
+  command.add_option("--workload", options.workload,
+                     "Workload id (default: smoke, or none where --axes gives the size)");
+  command.add_option("--axes", options.axes,
+                     "Sizes such as M=256,N=512; constant axes can be overridden too");
+  command.add_option("--arch", options.arch, "Target architecture")->capture_default_str();
+  command.add_option("--device", options.device, "emu, or emu:PROFILE with h100, h200")
+      ->capture_default_str();
+  command.add_option("--json", options.json,
+                     "Also write the result as JSON to FILE (-: stdout only)");
+  command.add_flag("--trust", options.trust,
+                   "Run the candidate's host code without a sandbox where none works");
+  command.add_flag("--quiet", options.quiet, "No progress on stderr");
+}
+
+Result<std::string> parse_device(const std::string& device) {
+  if (device == "emu") return std::string("h200");
+  if (device == "emu:h100" || device == "emu:h200") return device.substr(4);
+  if (device.rfind("cuda", 0) == 0)
+    return Error{"unsupported", "--device cuda: this version runs on the emulator only"};
+  return usage(fmt::format("unknown device '{}' (known: emu, emu:h100, emu:h200)", device));
+}
+
+Result<bench::EvalRequest> make_request(const CandidateOptions& options) {
+  Stopwatch watch;
+  bench::EvalRequest request;
+  PB_ASSIGN_OR_RETURN(bench::TaskSuite suite, bench::TaskSuite::open(options.tasks_folder));
+  PB_ASSIGN_OR_RETURN(request.task, suite.load(options.task));
+  PB_RETURN_IF_ERROR(settle_size(options, request));
+  if (request.task.requirements.architectures.count(options.arch) == 0) {
+    std::string known;
+    for (const auto& [arch, requirement] : request.task.requirements.architectures)
+      known += (known.empty() ? "" : ", ") + arch;
+    return usage(fmt::format("{} states no requirements for architecture '{}' (known: {})",
+                             options.task, options.arch, known));
+  }
+  request.arch = options.arch;
+  request.trust = options.trust;
+  PB_ASSIGN_OR_RETURN(request.device_profile, parse_device(options.device));
+  PB_ASSIGN_OR_RETURN(request.extraction, bench::extract_file(options.file));
+  request.extract_ms = watch.ms();
+  return request;
+}
+
+}  // namespace ptxbench::cli

@@ -1,0 +1,29 @@
+#pragma once
+// What eval and record have in common: which candidate, which task at which size, for which device.
+
+#include <string>
+
+#include "base/result.h"
+#include "bench/evaluate.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ptxbench::cli {
+
+struct CandidateOptions {
+  std::string file, task, tasks_folder, workload, axes, arch = "sm_90a", device = "emu", json;
+  bool trust = false, quiet = false;
+};
+
+void add_candidate_options(CLI::App& command, CandidateOptions& options);
+
+// Reads the candidate and the task and settles the size; tensor mode and timeout get the defaults
+// for that size. Errors are for the user ("usage", "not-found", "bad-task", ...).
+Result<bench::EvalRequest> make_request(const CandidateOptions& options);
+
+// "emu" or "emu:PROFILE" to the profile; errors "usage" and "unsupported".
+Result<std::string> parse_device(const std::string& device);
+
+}  // namespace ptxbench::cli

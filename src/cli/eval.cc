@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/evaluate.h"
+#include "cli/candidate_options.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/verdict_text.h"
+
+namespace ptxbench::cli {
+namespace {
+
+struct EvalOptions : CandidateOptions {
+  std::string plan, tensor, async = "late", schedule = "inorder", seed;
+  int threads = 0, require = 5;
+  double timeout_s = 0;
+};
+
+Result<void> apply(const EvalOptions& options, bench::EvalRequest& request) {
+  if (options.tensor == "hw") request.tensor = plan::TensorMode::hw;
+  if (options.tensor == "f32") request.tensor = plan::TensorMode::f32;
+  if (options.tensor == "fast") request.tensor = plan::TensorMode::fast;
+  request.async = options.async == "eager" ? plan::AsyncMode::eager : plan::AsyncMode::late;
+  const bool random = options.schedule.rfind("random:", 0) == 0;
+  const std::string digits = random ? options.schedule.substr(7) : "";
+  if (options.schedule != "inorder" &&
+      (digits.empty() || digits.size() > 18 ||
+       digits.find_first_not_of("0123456789") != std::string::npos))
+    return Error{"usage", fmt::format("schedule '{}' is neither inorder nor random:NUMBER",
+                                      options.schedule)};
+  request.schedule = options.schedule;
+  request.threads = options.threads;
+  if (!options.seed.empty()) {
+    PB_ASSIGN_OR_RETURN(bench::Seed seed, bench::parse_seed(options.seed));
+    request.seed = seed;
+  }
+  if (options.timeout_s > 0) request.timeout_s = options.timeout_s;
+  return {};
+}
+
+Result<bench::Verdict> run(const EvalOptions& options, bench::EvalRequest& request) {
+  PB_RETURN_IF_ERROR(apply(options, request));
+  Progress progress(options.quiet);
+  request.progress = [&](const std::string& what, double fraction) {
+    progress.show(what, fraction);
+  };
+  auto device = device::make_emu_device(request.device_profile);
+  auto verdict = bench::evaluate(request, bench::real_services(*device));
+  request.progress = nullptr;
+  return verdict;
+}
+
+int eval(const EvalOptions& options) {
+  auto request = make_request(options);
+  auto verdict = request.ok() ? run(options, *request) : Result<bench::Verdict>(request.error());
+  if (!verdict.ok()) {
+    const Error& error = verdict.error();
+    static_cast<void>(
+        write_json(options.json,
+                   {{"infrastructure", {{"kind", error.kind}, {"message", error.to_string()}}}}));
+    return fail(error);
+  }
+  const bench::Candidate& candidate = request->extraction.candidate;
+  if (options.json != "-")
+    print(verdict_text(*verdict, candidate.source, candidate.first_line, Style()));
+  if (auto written = write_json(options.json, to_json(*verdict)); !written.ok())
+    return fail(written.error());
+  return static_cast<int>(verdict->level) >= options.require ? kOk : kFellShort;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* command = app.add_subcommand("eval", "Judge one candidate on one workload");
+  auto* file =
+      command->add_option("file", options->file, "Candidate: .cu, or a model's answer in Markdown");
+  auto* plan =
+      command->add_option("--plan", options->plan, "A recorded launch plan instead of a file");
+  file->excludes(plan);
+  plan->excludes(file);
+  add_candidate_options(*command, *options);
+  command
+      ->add_option("--tensor", options->tensor,
+                   "Tensor arithmetic: hw (as the silicon does), f32, fast (default by size)")
+      ->check(CLI::IsMember({"hw", "f32", "fast"}));
+  command->add_option("--async", options->async, "When async work is performed: late or eager")
+      ->check(CLI::IsMember({"late", "eager"}))
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "Host threads (0: all cores)")
+      ->check(CLI::Range(0, 1024));
+  command->add_option("--schedule", options->schedule, "inorder or random:NUMBER")
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "Inputs' seed in hex, to replay a verdict");
+  command->add_option("--require", options->require, "Level that gives exit code 0")
+      ->check(CLI::Range(0, 6))
+      ->capture_default_str();
+  command
+      ->add_option("--timeout", options->timeout_s,
+                   "Seconds for the replay (default 60 for small sizes, else 1800)")
+      ->check(CLI::PositiveNumber);
+  command->callback([options, &exit_code] {
+    if (options->file.empty()) options->file = options->plan;
+    exit_code = options->file.empty() ? fail(Error{"usage", "eval needs a FILE or --plan FILE"})
+                                      : eval(*options);
+  });
+}
+
+}  // namespace ptxbench::cli

@@ -1,0 +1,41 @@
+#include "cli/output.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/files.h"
+#include "base/json.h"
+
+namespace ptxbench::cli {
+
+Style::Style() : colour_(isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr) {}
+
+std::string Style::paint(const std::string& text, const char* code) const {
+  return colour_ ? "\x1b[" + std::string(code) + "m" + text + "\x1b[0m" : text;
+}
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+Result<void> write_json(const std::string& path, const nlohmann::json& document) {
+  if (path.empty()) return {};
+  const std::string text = dump_json(document) + "\n";
+  if (path == "-") {
+    print(text);
+    return {};
+  }
+  return write_file_atomically(path, std::string_view(text));
+}
+
+std::string grouped(uint64_t value) {
+  std::string digits = std::to_string(value);
+  for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3)
+    digits.insert(static_cast<size_t>(i), ",");
+  return digits;
+}
+
+}  // namespace ptxbench::cli
