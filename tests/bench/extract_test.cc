@@ -16,7 +16,7 @@ TEST(Extract, LastBlockThatValidates) {
   const Extraction e = extract_markdown(text, "answer.md");
   ASSERT_TRUE(e.ok) << e.message;
   EXPECT_EQ(e.candidate.source, kKernel + "// second\n");
-  EXPECT_EQ(e.candidate.first_line, 9);
+  EXPECT_EQ(e.candidate.first_line, 10);
   EXPECT_EQ(e.candidate.file_name, "answer.cu");
 }
 TEST(Extract, LongerFencesAndTildes) {
