@@ -72,8 +72,14 @@ void catch_faults() {
   setrlimit(RLIMIT_CORE, &no_core);
 }
 
+std::string raised_kind, raised_message;  // through TVMFFIErrorSetRaisedFromCStr below
+
 // The error that a TVM-FFI function left behind. `library` may define the accessor itself.
 void report_error(void* library) {
+  if (!raised_kind.empty() || !raised_message.empty()) {
+    ptxbench_finish_recording(wire::Finish::error, raised_kind.c_str(), raised_message.c_str());
+    return;
+  }
   using MoveFromRaised = void (*)(tvm_abi::Object**);
   auto take = reinterpret_cast<MoveFromRaised>(dlsym(library, "TVMFFIErrorMoveFromRaised"));
   if (!take) take = reinterpret_cast<MoveFromRaised>(dlsym(RTLD_DEFAULT, "TVMFFIErrorMoveFromRaised"));
@@ -125,6 +131,14 @@ int call_entry(void* library, const wire::Request& request, const std::vector<ui
 }
 
 }  // namespace
+
+// What a host library needs of the TVM-FFI runtime when it was built with this project's small headers.
+extern "C" __attribute__((visibility("default"))) void TVMFFIErrorSetRaisedFromCStr(const char* kind,
+                                                                                    const char* message) {
+  raised_kind = kind ? kind : "Error";
+  raised_message = message ? message : "";
+}
+extern "C" __attribute__((visibility("default"))) void* TVMFFIEnvGetStream(int32_t, int32_t) { return nullptr; }
 
 int main(int argc, char** argv) {
   if (argc != 2) {

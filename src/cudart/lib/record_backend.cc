@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 
 #include "cudart/lib/occupancy.h"
+#include "cudart/names.h"
 
 namespace ptxbench::cudart {
 
@@ -20,26 +20,6 @@ constexpr uint64_t kAlignment = 512;            // what cudaMalloc and PyTorch g
 constexpr uint64_t kGuard = 64 << 10;           // between buffers, so that one past the end is nobody else's
 constexpr uint64_t kDeviceWindow = uint64_t{1} << 42;   // addresses from the base on that count as device
 constexpr uint64_t kMaxRecording = uint64_t{768} << 20;
-
-// Names of file-local device entities carry a hash of the compilation, which differs between a device-only
-// and a host-only pass: compare them without.
-std::string without_hashes(const std::string& name) {
-  std::string out;
-  for (size_t i = 0; i < name.size();) {
-    size_t run = 0;
-    while (i + run < name.size() && std::isxdigit(static_cast<unsigned char>(name[i + run]))) ++run;
-    const bool bounded = i > 0 && name[i - 1] == '_';
-    if (run >= 8 && bounded) {
-      out += "########";
-      i += 8;
-    } else {
-      const size_t step = std::max<size_t>(run, 1);
-      out.append(name, i, step);
-      i += step;
-    }
-  }
-  return out;
-}
 
 }  // namespace
 
