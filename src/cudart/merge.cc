@@ -153,9 +153,9 @@ plan::Blob Merger::blob(std::vector<uint8_t> a, std::vector<uint8_t> b, const st
                         const wire::KernelInfo* kernel) const {
   if (a.size() != b.size()) differs(fmt::format("{}: {} bytes in one run, {} in the other", what, a.size(), b.size()));
   plan::Blob out;
-  const auto next_token = [&](size_t from) {
-    return static_cast<size_t>(std::search(a.begin() + static_cast<ptrdiff_t>(from), a.end(), wire::kTokenMagic,
-                                           wire::kTokenMagic + 16) - a.begin());
+  const auto next_token = [&](size_t from) -> size_t {
+    const void* found = from < a.size() ? memmem(&a[from], a.size() - from, wire::kTokenMagic, 16) : nullptr;
+    return found ? static_cast<size_t>(static_cast<const uint8_t*>(found) - a.data()) : a.size();
   };
   size_t token = next_token(0);
   for (size_t at = 0; at < a.size();) {

@@ -126,7 +126,9 @@ std::string touched_text(const Recording& recording, const RecordRequest& reques
 
 std::string quoted_stderr(const sandbox::Outcome& process) {
   std::string text = process.err.substr(0, 300);
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  text.erase(text.find_last_not_of(' ') + 1);
   return text.empty() ? "" : fmt::format(" (stderr: {})", text);
 }
 
