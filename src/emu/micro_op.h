@@ -9,13 +9,20 @@
 #include <array>
 #include <cstdint>
 
-#include "ptx/ast.h"
+#include "ptx/opcodes.h"
+
+namespace ptxbench::ptx {
+struct Instruction;
+}
 
 namespace ptxbench::emu {
 
 struct MicroOp;
 
 // What every handler may touch. The core's Warp derives from this; a core handler casts down.
+//
+// Overlap: a destination slot is either the very slot of a source or disjoint from it when both have the same
+// width; registers of different widths may overlap in any way.
 struct RegisterView {
   uint8_t* regs = nullptr;           // 64-byte aligned
   const uint8_t* consts = nullptr;   // 64-byte aligned
@@ -41,15 +48,17 @@ struct MicroOp {
   uint64_t imm = 0;                  // free for the handler's own use (set by its finder)
 };
 
+// Always inlined: handlers are compiled for several instruction-set levels, and a shared out-of-line copy
+// could be the one for a newer CPU.
 template <class T>
-inline const T* source(const RegisterView& v, Slot slot) {
+[[gnu::always_inline]] inline const T* source(const RegisterView& v, Slot slot) {
   return reinterpret_cast<const T*>(slot >= 0 ? v.regs + slot : v.consts + ~slot);
 }
 template <class T>
-inline T* destination(const RegisterView& v, Slot slot) {
+[[gnu::always_inline]] inline T* destination(const RegisterView& v, Slot slot) {
   return reinterpret_cast<T*>(v.regs + slot);   // sinks get a slot of their own
 }
-inline uint32_t predicate(const RegisterView& v, const MicroOp& op, int i) {
+[[gnu::always_inline]] inline uint32_t predicate(const RegisterView& v, const MicroOp& op, int i) {
   uint32_t p = v.preds[op.operand[i]];
   return (op.negated >> i) & 1 ? ~p : p;
 }

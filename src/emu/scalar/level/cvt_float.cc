@@ -1,0 +1,260 @@
+// Conversions between floating-point types, pairs and 8-bit formats, and cvt.pack.
+#include "emu/scalar/level/floats.h"
+#include "emu/scalar/level/tables.h"
+
+namespace ptxbench::emu::scalar::PTXBENCH_LEVEL {
+namespace {
+
+using ptx::Op;
+using enum ptx::Type;
+
+constexpr ModSet kRoundInt = mod::rni | mod::rzi | mod::rmi | mod::rpi;
+
+LANE_INLINE double round_to_int(double x, U64 imm) {
+  if (imm & mod::rni) return __builtin_rint(x);
+  if (imm & mod::rzi) return __builtin_trunc(x);
+  if (imm & mod::rmi) return __builtin_floor(x);
+  return __builtin_ceil(x);
+}
+
+LANE_INLINE double limit(double x, U64 imm) {
+  if (imm & mod::sat) {
+    x = x > 0 ? x : 0.0;
+    x = x < 1 ? x : 1.0;
+  }
+  if (imm & mod::relu) x = x <= 0 ? 0.0 : x;
+  return x;
+}
+
+template <class F>
+LANE_INLINE typename F::Word finite(typename F::Word r, U64 imm) {
+  using U = typename F::Word;
+  bool infinite = static_cast<U>(r & F::kAbs) == F::kInf;
+  return imm & mod::satfinite && infinite ? static_cast<U>(r - 1) : r;
+}
+
+template <class D, class S>
+struct Convert {
+  LANE_INLINE static typename D::Word run(typename S::Word a, U64 imm) {
+    double x = widen(S{}, imm & mod::ftz ? flush<S>(a) : a);
+    if (imm & kRoundInt) x = round_to_int(x, imm);
+    typename D::Word r = finite<D>(narrow<D>(limit(x, imm), rounding(imm)), imm);
+    return imm & mod::ftz ? flush<D>(r) : r;
+  }
+};
+template <class S>
+struct Convert<F64, S> {
+  LANE_INLINE static U64 run(typename S::Word a, U64 imm) {
+    double x = widen(S{}, imm & mod::ftz ? flush<S>(a) : a);
+    if (imm & kRoundInt) x = round_to_int(x, imm);
+    return bits_as<U64>(limit(x, imm));
+  }
+};
+
+struct WidenF16 {
+  LANE_INLINE static U32 run(U16 a, U64) {
+    return is_nan<F16>(a) ? kNan32 : bits_as<U32>(widen(F16{}, a));
+  }
+};
+struct WidenBF16 {
+  LANE_INLINE static U32 run(U16 a, U64) { return U32{a} << 16; }
+};
+template <class F>
+struct NearestOf {
+  LANE_INLINE static U16 run(float a, U64) { return nearest(F{}, a); }
+};
+
+// tf32: f32 whose low 13 bits are zero.
+using TF32 = Format<U32, 19, 10, -126>;
+struct ToTf32 {
+  LANE_INLINE static U32 run(float a, U64 imm) {
+    return finite<TF32>(narrow<TF32>(limit(a, imm), rounding(imm)), imm) << 13;
+  }
+};
+struct ToTf32Away {  // adds half a unit to the bits and truncates, whatever they mean
+  LANE_INLINE static U32 run(U32 a, U64 imm) {
+    U32 r = (a + 0x1000) & 0xffffe000u;
+    bool overflow = (r & 0x7fffffffu) >= 0x7f800000u && (a & 0x7fffffffu) <= 0x7f800000u;
+    return imm & mod::satfinite && overflow ? (a & 0x80000000u) | 0x7f7fe000u : r;
+  }
+};
+
+// ---------------------------------------------------------------------------------------- pairs
+// The first source goes to the high half.
+template <class F>
+struct PairNearest {
+  LANE_INLINE static U32 run(float a, float b, U64) {
+    return U32{nearest(F{}, a)} << 16 | nearest(F{}, b);
+  }
+};
+template <class F>
+LANE_INLINE U32 half(float a, U64 imm) {
+  return finite<F>(narrow<F>(limit(a, imm), rounding(imm)), imm);
+}
+template <class F>
+struct Pair {
+  LANE_INLINE static U32 run(float a, float b, U64 imm) {
+    return half<F>(a, imm) << 16 | half<F>(b, imm);
+  }
+};
+
+// e4m3 has no infinity: only S.1111.111 is not finite.
+struct E4M3 : Format<U16, 8, 3, -6> {
+  static constexpr U16 kInf = 0x7f, kNan = 0x7f;
+};
+struct E5M2 : Format<U16, 8, 2, -14> {
+  static constexpr U16 kNan = 0x7f;
+};
+// Nearest even, saturating.
+template <class F>
+LANE_INLINE U32 eighth(double x, U64 imm) {
+  x = imm & mod::relu ? (x <= 0 ? 0.0 : x) : x;
+  U32 r = narrow<F>(x, kRn);
+  return (r & 0x7f) >= F::kInf && x == x ? r - ((r & 0x7f) - (F::kInf - 1)) : r;
+}
+template <class F>
+struct PairTo8 {
+  LANE_INLINE static U16 run(float a, float b, U64 imm) {
+    return static_cast<U16>(eighth<F>(a, imm) << 8 | eighth<F>(b, imm));
+  }
+};
+template <class F, class S>
+struct HalvesTo8 {
+  LANE_INLINE static U16 run(U32 a, U64 imm) {
+    U32 hi = eighth<F>(widen(S{}, static_cast<U16>(a >> 16)), imm);
+    return static_cast<U16>(hi << 8 | eighth<F>(widen(S{}, static_cast<U16>(a)), imm));
+  }
+};
+LANE_INLINE U32 half_of(E5M2, U32 x) { return (x & 0x7f) > 0x7c ? 0x7fffu : x << 8; }
+LANE_INLINE U32 half_of(E4M3, U32 x) {
+  U32 sign = (x & 0x80) << 8, m = x & 0x7f;
+  // Shifted into f16's fields the exponent bias is 8 too small; the subnormals become normal.
+  float small = static_cast<float>(static_cast<S32>(m)) * 0x1p-9f;
+  U32 subnormal = nearest(F16{}, small);
+  U32 r = m < 8 ? subnormal : (m << 7) + (8u << 10);
+  return m == 0x7f ? 0x7fffu : sign | r;
+}
+template <class F>
+struct Halves {
+  LANE_INLINE static U32 one(U32 x, U64 imm) {
+    U32 r = half_of(F{}, x);
+    return imm & mod::relu && (r & 0x8000) ? 0u : r;
+  }
+  LANE_INLINE static U32 run(U16 a, U64 imm) {
+    return one(a >> 8, imm) << 16 | one(a & 0xffu, imm);
+  }
+};
+
+// ------------------------------------------------------------------------------------- cvt.pack
+// Saturates a and b to N bits and appends them below c.
+template <int N, bool Signed>
+LANE_INLINE U32 saturate(S32 x) {
+  constexpr S32 kMost = Signed ? (1 << (N - 1)) - 1 : (1 << N) - 1,
+                kLeast = Signed ? -kMost - 1 : 0;
+  S32 r = x < kLeast ? kLeast : x > kMost ? kMost : x;
+  return static_cast<U32>(r) & ((1u << N) - 1);
+}
+template <bool Signed>
+struct Pack16 {
+  LANE_INLINE static U32 run(S32 a, S32 b, U64) {
+    return saturate<16, Signed>(a) << 16 | saturate<16, Signed>(b);
+  }
+};
+template <int N, bool Signed>
+struct PackSmall {
+  LANE_INLINE static U32 run(S32 a, S32 b, U32 c, U64) {
+    return c << 2 * N | saturate<N, Signed>(a) << N | saturate<N, Signed>(b);
+  }
+};
+
+constexpr ModSet kRound = mod::rn | mod::rz | mod::rm | mod::rp;
+
+#define CVT(D, S, flags, DF, SF) \
+  { Op::cvt, {D, S}, flags, sig({D}, {S}), unary<Convert<DF, SF>, DF::Word, SF::Word> }
+#define PAIR(D, F)                                                                                \
+  {Op::cvt, {D, f32}, need(mod::rn), sig({D}, {f32, f32}), binary<PairNearest<F>, U32, float>}, { \
+    Op::cvt, {D, f32}, one_of(mod::rn | mod::rz) + may(mod::relu | mod::satfinite),               \
+        sig({D}, {f32, f32}), binary<Pair<F>, U32, float>                                         \
+  }
+#define PAIR8(D, F)                                                         \
+  {Op::cvt,                                                                 \
+   {D, f32},                                                                \
+   need(mod::rn | mod::satfinite) + may(mod::relu),                         \
+   sig({D}, {f32, f32}),                                                    \
+   binary<PairTo8<F>, U16, float>},                                         \
+      {Op::cvt,                                                             \
+       {D, f16x2},                                                          \
+       need(mod::rn | mod::satfinite) + may(mod::relu),                     \
+       sig({D}, {f16x2}),                                                   \
+       unary<HalvesTo8<F, F16>, U16, U32>},                                 \
+      {Op::cvt,                                                             \
+       {D, bf16x2},                                                         \
+       need(mod::rn | mod::satfinite) + may(mod::relu),                     \
+       sig({D}, {bf16x2}),                                                  \
+       unary<HalvesTo8<F, BF16>, U16, U32>},                                \
+  {                                                                         \
+    Op::cvt, {f16x2, D}, need(mod::rn) + may(mod::relu), sig({f16x2}, {D}), \
+        unary<Halves<F>, U32, U16>                                          \
+  }
+#define PACK(T, N, Signed)                                                    \
+  {                                                                           \
+    Op::cvt_pack, {T, s32, b32}, need(mod::sat), sig({b32}, {s32, s32, b32}), \
+        ternary<PackSmall<N, Signed>, U32, S32, S32, U32>                     \
+  }
+
+constexpr Row kRows[] = {
+    {Op::cvt, {f32, f16}, kNoFlags, sig({f32}, {f16}), unary<WidenF16, U32, U16>},
+    {Op::cvt, {f32, bf16}, may(kRound), sig({f32}, {bf16}), unary<WidenBF16, U32, U16>},
+    {Op::cvt, {f16, f32}, need(mod::rn), sig({f16}, {f32}), unary<NearestOf<F16>, U16, float>},
+    {Op::cvt, {bf16, f32}, need(mod::rn), sig({bf16}, {f32}), unary<NearestOf<BF16>, U16, float>},
+    CVT(f16, f16, may(kRoundInt | mod::sat), F16, F16),
+    CVT(f16, bf16, may(kRound | mod::sat), F16, BF16),
+    CVT(f16, f32, one_of(kRound) + may(mod::ftz | mod::sat | mod::satfinite | mod::relu), F16, F32),
+    CVT(f16, f64, one_of(kRound) + may(mod::sat), F16, F64),
+    CVT(bf16, f16, may(kRound), BF16, F16),
+    CVT(bf16, bf16, may(kRoundInt), BF16, BF16),
+    CVT(bf16, f32, one_of(kRound) + may(mod::ftz | mod::satfinite | mod::relu), BF16, F32),
+    CVT(bf16, f64, one_of(kRound), BF16, F64),
+    CVT(f32, f16, may(mod::sat | mod::ftz), F32, F16),
+    CVT(f32, bf16, may(kRound | mod::ftz), F32, BF16),
+    CVT(f32, f32, may(kRoundInt | mod::sat | mod::ftz), F32, F32),
+    CVT(f32, f64, one_of(kRound) + may(mod::sat | mod::ftz), F32, F64),
+    CVT(f64, f16, may(mod::sat), F64, F16),
+    CVT(f64, bf16, may(kRound), F64, BF16),
+    CVT(f64, f32, may(mod::sat | mod::ftz), F64, F32),
+    CVT(f64, f64, may(kRoundInt | mod::sat), F64, F64),
+    {Op::cvt,
+     {tf32, f32},
+     one_of(mod::rn | mod::rz) + may(mod::relu | mod::satfinite),
+     sig({b32}, {f32}),
+     unary<ToTf32, U32, float>},
+    {Op::cvt,
+     {tf32, f32},
+     need(mod::rna) + may(mod::satfinite),
+     sig({b32}, {f32}),
+     unary<ToTf32Away, U32>},
+    PAIR(f16x2, F16),
+    PAIR(bf16x2, BF16),
+    PAIR8(e4m3x2, E4M3),
+    PAIR8(e5m2x2, E5M2),
+    {Op::cvt_pack,
+     {s16, s32},
+     need(mod::sat),
+     sig({b32}, {s32, s32}),
+     binary<Pack16<true>, U32, S32>},
+    {Op::cvt_pack,
+     {u16, s32},
+     need(mod::sat),
+     sig({b32}, {s32, s32}),
+     binary<Pack16<false>, U32, S32>},
+    PACK(s8, 8, true),
+    PACK(u8, 8, false),
+    PACK(s4, 4, true),
+    PACK(u4, 4, false),
+};
+
+}  // namespace
+
+Rows cvt_rows() { return {kRows, sizeof kRows / sizeof kRows[0]}; }
+
+}  // namespace ptxbench::emu::scalar::PTXBENCH_LEVEL
