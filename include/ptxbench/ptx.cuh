@@ -150,7 +150,17 @@ __device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32_t barrier, uint
 }
 
 // Arrives on the barrier at the same offset in CTA `rank` (own rank allowed). Two instructions.
+// Without a scope qualifier the release covers this CTA only: right where the arrival frees a
+// buffer whose readers were wgmma or bulk copies, already waited for, and no ordinary store has to
+// become visible to the peer.
 __device__ __forceinline__ void mbarrier_arrive_rank(uint32_t barrier, uint32_t rank) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(map_to_rank(barrier, rank))
+               : "memory");
+}
+
+// The same, releasing this thread's ordinary stores to the cluster. ptxas puts a GPU-wide memory
+// barrier before it, several hundred nanoseconds: not for a ring's inner loop.
+__device__ __forceinline__ void mbarrier_arrive_rank_release(uint32_t barrier, uint32_t rank) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(
                    map_to_rank(barrier, rank))
                : "memory");
@@ -172,7 +182,7 @@ __device__ __forceinline__ bool mbarrier_try_wait(uint32_t barrier, uint32_t par
   return done != 0;
 }
 
-// The same, ordered after arrivals from other CTAs of the cluster.
+// The same, acquiring ordinary stores released by other CTAs of the cluster (drops the L1 cache).
 __device__ __forceinline__ bool mbarrier_try_wait_cluster(uint32_t barrier, uint32_t parity) {
   uint32_t done;
   asm volatile(
@@ -393,18 +403,18 @@ struct WgmmaF32;
 #define PTXBENCH_R32                                                       \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define PTXBENCH_R64                                                                       \
-  PTXBENCH_R32                                                                             \
-      ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define PTXBENCH_R128                                                                              \
-  PTXBENCH_R64                                                                                     \
-      ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "         \
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "           \
-      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, "     \
-      "%111, "                                                                                     \
-      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, " \
-      "%127"
+#define PTXBENCH_R64                                                                   \
+  PTXBENCH_R32                                                                         \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define PTXBENCH_R128                                                                          \
+  PTXBENCH_R64                                                                                 \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "         \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "           \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, "     \
+  "%111, "                                                                                     \
+  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, " \
+  "%127"
 
 #define PTXBENCH_WGMMA(n, cuda_type, ptx_type, registers, operands, a_, b_, accumulate_)   \
   template <>                                                                              \

@@ -106,16 +106,13 @@ __device__ __forceinline__ void gemm_produce(GemmRing<Config> ring, const CUtens
     for (int step = 0; step < schedule.k_steps; ++step) {
       const int k = step * Config::kBlockK;
       const uint32_t full = ring.full();
+      ptx::mbarrier_wait(ring.empty(ring.stage), ring.phase ^ 1);
+      // With a peer this announces both halves of B: its copy completes on this CTA's barrier too.
+      ptx::mbarrier_arrive_expect_tx(full, Config::kBytesA + Config::kBytesB);
+      ptx::tma_load_2d(ring.a(), map_a, full, k, tile.x);
       if constexpr (Config::kCluster == 1) {
-        ptx::mbarrier_wait(ring.empty(ring.stage), ring.phase ^ 1);
-        ptx::mbarrier_arrive_expect_tx(full, Config::kBytesA + Config::kBytesB);
-        ptx::tma_load_2d(ring.a(), map_a, full, k, tile.x);
         ptx::tma_load_2d(ring.b(), map_b, full, k, tile.y);
       } else {
-        ptx::mbarrier_wait_cluster(ring.empty(ring.stage), ring.phase ^ 1);
-        // Both halves of B are announced here: the peer's copy completes on this CTA's barrier too.
-        ptx::mbarrier_arrive_expect_tx(full, Config::kBytesA + Config::kBytesB);
-        ptx::tma_load_2d(ring.a(), map_a, full, k, tile.x);
         const int row_b = rank * Config::kLoadRowsB;
         ptx::tma_load_2d_multicast(ring.b() + row_b * Config::kBlockK * 2, map_b, full, k,
                                    tile.y + row_b, (1 << Config::kCluster) - 1);

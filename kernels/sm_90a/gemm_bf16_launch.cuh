@@ -48,24 +48,28 @@ struct GemmChoice {
   int block_n, cluster;
 };
 
-// Fewest rounds of tiles over the SMs, each costing its width plus a fixed part (pipeline fill,
-// store). Two-CTA clusters save L2 traffic, but pad an odd number of row tiles.
+// Fewest rounds of tiles over the SMs, each at the measured cost of a tile of that width (a 128x256
+// tile is 1; narrow tiles load more bytes per FLOP). Two-CTA clusters save L2 traffic, worth about
+// 1% for wide tiles and nothing for narrow ones, but pad an odd number of row tiles.
 inline GemmChoice choose_gemm(const GemmShape& shape, int sm_count) {
+  struct Option {
+    GemmChoice choice;
+    double cost;
+  };
+  constexpr Option kOptions[] = {
+      {{256, 2}, 0.99}, {{256, 1}, 1.0}, {{128, 1}, 0.54}, {{64, 1}, 0.40}};
   const int rows = (shape.m + 127) / 128;
   GemmChoice best{256, 1};
   double best_cost = 1e30;
-  for (int block_n : {256, 128, 64}) {
-    for (int cluster : {2, 1}) {
-      const int slots = sm_count / cluster;
-      if (slots == 0 || rows < cluster) continue;
-      const int64_t units = static_cast<int64_t>((rows + cluster - 1) / cluster) *
-                            ((shape.n + block_n - 1) / block_n);
-      const double rounds = static_cast<double>((units + slots - 1) / slots);
-      const double cost = rounds * (block_n + 24) * (cluster == 2 ? 1.0 : 1.02);
-      if (cost < best_cost) {
-        best_cost = cost;
-        best = {block_n, cluster};
-      }
+  for (const Option& option : kOptions) {
+    const int cluster = option.choice.cluster, slots = sm_count / cluster;
+    if (slots == 0 || rows < cluster) continue;
+    const int64_t units = static_cast<int64_t>((rows + cluster - 1) / cluster) *
+                          ((shape.n + option.choice.block_n - 1) / option.choice.block_n);
+    const double cost = option.cost * static_cast<double>((units + slots - 1) / slots);
+    if (cost < best_cost) {
+      best_cost = cost;
+      best = option.choice;
     }
   }
   return best;
@@ -118,24 +122,16 @@ inline cudaError_t launch_gemm_bf16(const void* a, const void* b, void* c, const
   if (status != cudaSuccess) return status;
   constexpr int kGroupRows = 16;
   const GemmChoice choice = choose_gemm(shape, sm_count);
-  const bool pair = choice.cluster == 2;
-  switch (choice.block_n) {
-    case 256:
-      return pair ? launch_gemm_config<GemmConfig<256, 4, 2>>(a, b, c, shape, sm_count, kGroupRows,
-                                                              stream)
-                  : launch_gemm_config<GemmConfig<256, 4, 1>>(a, b, c, shape, sm_count, kGroupRows,
-                                                              stream);
-    case 128:
-      return pair ? launch_gemm_config<GemmConfig<128, 6, 2>>(a, b, c, shape, sm_count, kGroupRows,
-                                                              stream)
-                  : launch_gemm_config<GemmConfig<128, 6, 1>>(a, b, c, shape, sm_count, kGroupRows,
-                                                              stream);
-    default:
-      return pair ? launch_gemm_config<GemmConfig<64, 8, 2>>(a, b, c, shape, sm_count, kGroupRows,
-                                                             stream)
-                  : launch_gemm_config<GemmConfig<64, 8, 1>>(a, b, c, shape, sm_count, kGroupRows,
-                                                             stream);
+  if (choice.block_n == 64) {
+    return launch_gemm_config<GemmConfig<64, 8, 1>>(a, b, c, shape, sm_count, kGroupRows, stream);
   }
+  if (choice.block_n == 128) {
+    return launch_gemm_config<GemmConfig<128, 6, 1>>(a, b, c, shape, sm_count, kGroupRows, stream);
+  }
+  if (choice.cluster == 1) {
+    return launch_gemm_config<GemmConfig<256, 4, 1>>(a, b, c, shape, sm_count, kGroupRows, stream);
+  }
+  return launch_gemm_config<GemmConfig<256, 4, 2>>(a, b, c, shape, sm_count, kGroupRows, stream);
 }
 
 }  // namespace ptxbench::sm90
