@@ -1,0 +1,39 @@
+# Everything a person types. Each target does what it needs on a fresh Debian 12: scripts/setup.sh first,
+# then CMake and Ninja.
+BUILD := build
+DEMO  := examples/candidates/gemm_bf16.md --task gemm_n7168_k5120 --workload smoke
+JOBS  ?= $(shell nproc)
+
+.PHONY: all build demo test format lint clean setup configure
+.DEFAULT_GOAL := build
+all: build
+
+setup:
+	@scripts/setup.sh
+
+configure: setup
+	@test -f $(BUILD)/build.ninja || cmake --preset default --log-level=WARNING
+
+build: configure
+	@ninja -C $(BUILD) -j $(JOBS) --quiet
+
+demo: configure
+	@echo "building ptxbench ..." >&2
+	@ninja -C $(BUILD) -j $(JOBS) --quiet ptxbench
+	$(BUILD)/bin/ptxbench eval $(DEMO)
+
+test: build
+	@ctest --test-dir $(BUILD) --output-on-failure
+
+format:
+	@scripts/setup.sh
+	@scripts/check_format.sh --fix
+
+lint:
+	@scripts/setup.sh --lint
+	@$(MAKE) --no-print-directory configure
+	@scripts/check_format.sh
+	@scripts/lint.sh $(BUILD)
+
+clean:
+	rm -rf $(BUILD)
