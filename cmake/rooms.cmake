@@ -38,7 +38,19 @@ function(ptxbench_tests name)
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_definitions(test_${name} PRIVATE
     PTXBENCH_SOURCE_DIR="${CMAKE_SOURCE_DIR}" PTXBENCH_BUILD_DIR="${CMAKE_BINARY_DIR}")
-  target_precompile_headers(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/pch.h)
+  # One precompiled header for all test programs; an executable owns it because executables are compiled
+  # with other flags (-fPIE) than libraries.
+  if(NOT TARGET test_pch)
+    file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/generated/test_pch.cc CONTENT "int main() { return 0; }\n")
+    add_executable(test_pch EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/generated/test_pch.cc)
+    target_link_libraries(test_pch PRIVATE fmt::fmt nlohmann_json::nlohmann_json GTest::gtest
+                                           GTest::gmock Threads::Threads)
+    target_include_directories(test_pch PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
+    target_compile_definitions(test_pch PRIVATE
+      PTXBENCH_SOURCE_DIR="${CMAKE_SOURCE_DIR}" PTXBENCH_BUILD_DIR="${CMAKE_BINARY_DIR}")
+    target_precompile_headers(test_pch PRIVATE ${CMAKE_SOURCE_DIR}/tests/pch.h)
+  endif()
+  target_precompile_headers(test_${name} REUSE_FROM test_pch)
   add_test(NAME ${name} COMMAND test_${name})
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT ${T_TIMEOUT})
 endfunction()
