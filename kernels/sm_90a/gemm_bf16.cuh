@@ -22,14 +22,8 @@
 // rows x 64 columns, and TMA stores, which clip at M and N; so ragged sizes need no code of their
 // own. No barrier wider than a warp is needed there.
 //
-// Closed-form counts (warp-level executions in one launch), with
-//   rows  = ceil(M / 128), rounded up to a multiple of kCluster      row tiles, phantom one
-//   included cols  = ceil(N / kBlockN),   steps = ceil(K / 64) wgmma.mma_async:            rows *
-//   cols * steps * 4 k-slices * 8 warps TMA loads (1 thread each):  rows * cols * steps * 2 (A, and
-//   B or this CTA's half of B) TMA stores (1 thread each): cols64 * ceil(M / 16),  where cols64 =
-//   cols * kBlockN / 64
-// (a warp whose 16 rows all lie past M stores nothing.) gemm_bf16_launch.cuh chooses kBlockN and
-// kCluster.
+// gemm_bf16_plan.h chooses kBlockN and kCluster for a shape, and says in closed form how often each
+// target instruction then executes.
 
 #include <ptxbench/ptx.cuh>
 

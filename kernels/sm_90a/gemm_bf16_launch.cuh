@@ -1,5 +1,5 @@
 #pragma once
-// Host side of gemm_bf16.cuh: tensor maps, choice of tile and cluster, launch. Needs no link to the
+// Host side of gemm_bf16.cuh: tensor maps and launch. Needs no link to the
 // driver library: its one entry point is asked from the runtime.
 
 #include <cuda_runtime.h>
@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "gemm_bf16.cuh"
+#include "gemm_bf16_plan.h"
 
 namespace ptxbench::sm90 {
 
@@ -38,41 +39,6 @@ inline bool encode_matrix(EncodeTiled encode, CUtensorMap* map, const void* data
                 box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
-struct GemmShape {
-  int m, n, k;
-};
-
-struct GemmChoice {
-  int block_n, cluster;
-};
-
-// Fewest rounds of tiles over the SMs, each at the measured cost of a tile of that width (a 128x256
-// tile is 1; narrow tiles load more bytes per FLOP). Two-CTA clusters save L2 traffic, worth about
-// 1% for wide tiles and nothing for narrow ones, but pad an odd number of row tiles.
-inline GemmChoice choose_gemm(const GemmShape& shape, int sm_count) {
-  struct Option {
-    GemmChoice choice;
-    double cost;
-  };
-  constexpr Option kOptions[] = {
-      {{256, 2}, 0.99}, {{256, 1}, 1.0}, {{128, 1}, 0.54}, {{64, 1}, 0.40}};
-  const int rows = (shape.m + 127) / 128;
-  GemmChoice best{256, 1};
-  double best_cost = 1e30;
-  for (const Option& option : kOptions) {
-    const int cluster = option.choice.cluster, slots = sm_count / cluster;
-    if (slots == 0 || rows < cluster) continue;
-    const int64_t units = static_cast<int64_t>((rows + cluster - 1) / cluster) *
-                          ((shape.n + option.choice.block_n - 1) / option.choice.block_n);
-    const double cost = option.cost * static_cast<double>((units + slots - 1) / slots);
-    if (cost < best_cost) {
-      best_cost = cost;
-      best = option.choice;
-    }
-  }
-  return best;
 }
 
 template <typename Config>
