@@ -406,10 +406,18 @@ bool find_opcode(std::string_view dotted, Op* op, size_t* length) {
 }
 
 std::string nearest_opcode(std::string_view dotted) {
-  Nearest nearest{.word = dotted.substr(0, dotted.find('.'))};
+  std::string_view first = dotted.substr(0, dotted.find('.'));
+  auto first_of = [](std::string_view text) { return text.substr(0, text.find('.')); };
+  bool begins_well = false;  // "shfl" is right, so the second word is wrong: offer "shfl.sync"
+  for (size_t i = 0; i < kOpCount; ++i) begins_well |= first_of(name(static_cast<Op>(i))) == first;
+  Nearest nearest{.word = begins_well ? dotted.substr(0, 40) : first};
   for (size_t i = 0; i < kOpCount; ++i) {
     std::string_view text = name(static_cast<Op>(i));
-    nearest.offer(text.substr(0, text.find('.')));
+    if (!begins_well) {
+      nearest.offer(first_of(text));
+    } else if (first_of(text) == first) {
+      nearest.offer(text);
+    }
   }
   return nearest.result();
 }
