@@ -31,9 +31,8 @@ format:
 
 lint:
 	@scripts/setup.sh --lint
-	@$(MAKE) --no-print-directory configure
 	@scripts/check_format.sh
-	@scripts/lint.sh $(BUILD)
+	@scripts/lint.sh
 
 clean:
-	rm -rf $(BUILD)
+	rm -rf $(BUILD) build-lint

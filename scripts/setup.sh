@@ -88,7 +88,10 @@ if [ -r /etc/debian_version ]; then
 fi
 make_venv
 install_wheels base "$here/requirements.txt"
-if [ -z "$(found_nvcc)" ]; then
+nvcc=$(found_nvcc)
+if [ -z "$nvcc" ] || ! "$nvcc" --version | grep -q 'release 13\.'; then
   install_wheels cuda "$here/requirements-cuda.txt" --no-deps
   [ -x "$venv/cuda/bin/nvcc" ] || link_cuda_tree
+  # Candidates must link against libcudart.so.13, which the recording runtime stands in for.
+  [ -z "$nvcc" ] || say "$nvcc is not CUDA 13: set PTXBENCH_CUDA_HOME=$venv/cuda"
 fi
