@@ -75,8 +75,25 @@ std::vector<std::pair<int, uint64_t>> limits_of(const Command& command) {
           {RLIMIT_CPU, cpu}};
 }
 
+std::string find_program(const Command& command) {
+  const std::string& name = command.argv[0];
+  if (name.find('/') != std::string::npos) return name;
+  std::string path = "/usr/bin:/bin";
+  for (const auto& [key, value] : command.environment)
+    if (key == "PATH") path = value;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find(':', begin), path.size());
+    const std::string candidate = path.substr(begin, end - begin) + "/" + name;
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    begin = end + 1;
+  }
+  return name;
+}
+
 Result<void> check(const Command& command) {
   if (command.argv.empty()) return Error{"usage", "sandbox: empty command line"};
+  if (access(find_program(command).c_str(), X_OK) != 0)
+    return Error{"usage", "sandbox: no such program: " + command.argv[0]};
   for (const auto* paths : {&command.read_only, &command.writable}) {
     for (const fs::path& path : *paths) {
       std::error_code error;
@@ -154,21 +171,6 @@ Result<Outcome> run_isolated(const Command& command) {
     outcome.signal = WTERMSIG(child.wait_status);
   }
   return outcome;
-}
-
-std::string find_program(const Command& command) {
-  const std::string& name = command.argv[0];
-  if (name.find('/') != std::string::npos) return name;
-  std::string path = "/usr/bin:/bin";
-  for (const auto& [key, value] : command.environment)
-    if (key == "PATH") path = value;
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find(':', begin), path.size());
-    const std::string candidate = path.substr(begin, end - begin) + "/" + name;
-    if (access(candidate.c_str(), X_OK) == 0) return candidate;
-    begin = end + 1;
-  }
-  return name;
 }
 
 Result<Outcome> run_trusted(const Command& command) {
