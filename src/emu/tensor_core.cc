@@ -1,0 +1,205 @@
+#include "emu/tensor_core.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+
+#include "emu/tensor_core_exact.h"
+#include "emu/tensor_core_levels.h"
+#include "emu/tensor_core_operands.h"
+#include "numeric/float_formats.h"
+
+namespace ptxbench::emu {
+namespace {
+
+using plan::TensorMode;
+using ptx::Type;
+using tensor::Element;
+using tensor::Job;
+using tensor::kRowBytes;
+using tensor::Panels;
+
+const char* type_name(Type t) {
+  switch (t) {
+#define PTX_TYPE(name, text, bits) \
+  case Type::name:                 \
+    return text;
+#include "ptx/types.def"
+#undef PTX_TYPE
+    default:
+      return "?";
+  }
+}
+
+bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
+bool is_int8(Type t) { return t == Type::s8 || t == Type::u8; }
+bool is_16bit(Type t) { return t == Type::bf16 || t == Type::f16; }
+
+int element_bytes(Type t) { return t == Type::tf32 ? 4 : is_16bit(t) ? 2 : 1; }
+
+bool types_exist(const WgmmaForm& f) {
+  if (is_int8(f.a) && is_int8(f.b)) return f.d == Type::s32;
+  if (is_fp8(f.a) && is_fp8(f.b)) return f.d == Type::f32 || f.d == Type::f16;
+  if (f.a != f.b) return false;
+  if (f.a == Type::f16) return f.d == Type::f32 || f.d == Type::f16;
+  return (f.a == Type::bf16 || f.a == Type::tf32) && f.d == Type::f32;
+}
+
+Element element(Type t) {
+  switch (t) {
+    case Type::bf16:
+      return Element::bf16;
+    case Type::f16:
+      return Element::f16;
+    case Type::tf32:
+      return Element::tf32;
+    case Type::e4m3:
+      return Element::e4m3;
+    default:
+      return Element::e5m2;
+  }
+}
+
+// What the slow path needs beside the job.
+struct Context : Job {
+  WgmmaForm form;
+};
+
+void exact_lanes(const Job& job, int w, int r, uint32_t mask) {
+  const Context& c = static_cast<const Context&>(job);
+  for (int l = 0; l < 32; ++l) {
+    if (!(mask >> l & 1)) continue;
+    const int row = 16 * w + l / 4 + 8 * (r / 2 % 2), column = 8 * (r / 4) + 2 * (l % 4) + r % 2;
+    uint32_t& d = c.d[w][r][l];
+    d = exact_step(c.form.a, c.form.b, c.form.d, c.panels->a_rows[row], c.panels->b_rows[column],
+                   c.k, c.scale_d ? d : 0);
+  }
+}
+
+template <class F>
+void for_each_output(const Job& job, F f) {
+  for (int w = 0; w < 4; ++w) {
+    if (!(job.warps >> w & 1)) continue;
+    for (int r = 0; r < job.n / 2; ++r)
+      for (int l = 0; l < 32; ++l)
+        f(w, r, l, 16 * w + l / 4 + 8 * (r / 2 % 2), 8 * (r / 4) + 2 * (l % 4) + r % 2);
+  }
+}
+
+// s32 += s8 or u8 products; wraps like the instruction without .satfinite.
+void integer_step(const Context& c) {
+  const Panels& p = *c.panels;
+  const bool a_signed = c.form.a == Type::s8, b_signed = c.form.b == Type::s8;
+  for_each_output(c, [&](int w, int r, int l, int row, int column) {
+    int32_t sum = 0;  // 32 products of at most 2^16
+    for (int k = 0; k < 32; ++k) {
+      const int x = a_signed ? static_cast<int8_t>(p.a_rows[row][k]) : p.a_rows[row][k];
+      const int y = b_signed ? static_cast<int8_t>(p.b_rows[column][k]) : p.b_rows[column][k];
+      sum += x * y;
+    }
+    uint32_t& d = c.d[w][r][l];
+    d = (c.scale_d ? d : 0) + static_cast<uint32_t>(sum);
+  });
+}
+
+// Accumulators of 16 bits: register r/2 holds elements r and r + 1, low half first. The step runs
+// on a wide copy; hw mode in integers, the others in f32 with one rounding at the end of the step.
+void f16_step(Context& c, const WgmmaOperands& o, TensorMode mode, const tensor::Kernels& kernels) {
+  uint32_t(*wide)[128][32] = c.panels->wide_d;
+  uint32_t* pointers[4][128];
+  for (int w = 0; w < 4; ++w)
+    for (int r = 0; r < 128; ++r) pointers[w][r] = wide[w][r];
+  c.d = pointers;
+  const bool hw = mode == TensorMode::hw;
+  for_each_output(c, [&](int w, int r, int l, int, int) {
+    const uint16_t h = static_cast<uint16_t>(o.d[w][r / 2][l] >> (r % 2 * 16));
+    if (hw) {
+      wide[w][r][l] = h;
+    } else {
+      const float f = numeric::f16_to_float(h);
+      std::memcpy(&wide[w][r][l], &f, 4);
+    }
+  });
+  if (hw) {
+    for (int w = 0; w < 4; ++w)
+      for (int r = 0; r < c.n / 2 && (c.warps >> w & 1); ++r) exact_lanes(c, w, r, 0xffffffff);
+  } else {
+    kernels.f32(c);
+  }
+  for_each_output(c, [&](int w, int r, int l, int, int) {
+    uint32_t h = wide[w][r][l];
+    if (!hw) {
+      float f;
+      std::memcpy(&f, &h, 4);
+      h = numeric::f16_from_float(f);
+    }
+    uint32_t& d = o.d[w][r / 2][l];
+    d = r % 2 ? (d & 0xffff) | h << 16 : (d & 0xffff0000) | (h & 0xffff);
+  });
+}
+
+Panels& scratch() {
+  thread_local const std::unique_ptr<Panels> panels = std::make_unique<Panels>();
+  return *panels;
+}
+
+void fetch(const WgmmaForm& f, const WgmmaOperands& o, Panels& p) {
+  const int bytes = element_bytes(f.a);
+  if (f.a_in_registers)
+    tensor::fetch_registers(o.a, o.warps, p.a_rows);
+  else
+    tensor::fetch_shared(decode_descriptor(o.a_descriptor), f.a_mn_major, bytes, 64, o.shared,
+                         o.shared_bytes, p.a_rows);
+  tensor::fetch_shared(decode_descriptor(o.b_descriptor), f.b_mn_major, bytes, f.n, o.shared,
+                       o.shared_bytes, p.b_rows);
+  if (f.negate_a) tensor::negate(bytes, 64, p.a_rows);
+  if (f.negate_b) tensor::negate(bytes, f.n, p.b_rows);
+}
+
+}  // namespace
+
+Result<void> check(const WgmmaForm& f) {
+  auto refuse = [&](const std::string& why) {
+    return Error{"unsupported", fmt::format("wgmma m64n{}k{}.{}.{}.{}: {}", f.n, f.k,
+                                            type_name(f.d), type_name(f.a), type_name(f.b), why)};
+  };
+  if (!types_exist(f)) return refuse("this combination of types is not implemented");
+  if (f.n < 8 || f.n > 256 || f.n % 8) return refuse("N is not a multiple of 8 in 8..256");
+  if (is_int8(f.a) && f.n > 32 && f.n % 16)
+    return refuse("integer forms above N = 32 come in steps of 16");
+  if (f.k * element_bytes(f.a) != kRowBytes)
+    return refuse(fmt::format("K is {}, not {}", f.k, kRowBytes / element_bytes(f.a)));
+  if ((f.a_mn_major || f.b_mn_major) && !is_16bit(f.a))
+    return refuse("only 16-bit types have a transposed form");
+  if (f.a_mn_major && f.a_in_registers) return refuse("A in registers has no transposed form");
+  if ((f.negate_a || f.negate_b) && is_int8(f.a)) return refuse("integer forms have no negation");
+  return {};
+}
+
+void wgmma(const WgmmaForm& form, const WgmmaOperands& o, TensorMode mode) {
+  const tensor::Levels& levels = tensor::levels();
+  tensor::wgmma_at(form, o, mode, *levels.level[levels.count - 1]);
+}
+
+void tensor::wgmma_at(const WgmmaForm& form, const WgmmaOperands& o, TensorMode mode,
+                      const Kernels& kernels) {
+  Context c;
+  c.panels = &scratch();
+  c.n = form.n;
+  c.k = form.k;
+  c.d = o.d;
+  c.scale_d = o.scale_d;
+  c.warps = o.warps;
+  c.exact = exact_lanes;
+  c.form = form;
+  fetch(form, o, *c.panels);
+  if (is_int8(form.a)) return integer_step(c);
+  c.a = element(form.a);
+  c.b = element(form.b);
+  if (form.d == Type::f16) return f16_step(c, o, mode, kernels);
+  if (mode == TensorMode::hw) return kernels.hw(c);
+  kernels.f32(c);
+}
+
+}  // namespace ptxbench::emu
