@@ -250,19 +250,21 @@ const std::vector<InstructionInfo>& table() {
   return *rows;
 }
 
-// Damerau-free edit distance; words are short.
+// Edit distance with transpositions of neighbours; words are short.
 size_t edit_distance(std::string_view a, std::string_view b) {
   a = a.substr(0, 64);
   b = b.substr(0, 64);
-  std::array<size_t, 65> row;
+  using Row = std::array<size_t, 65>;
+  Row before{}, last{}, row{};
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
+    before = last;
+    last = row;
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      size_t substitution = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitution});
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
   }
   return row[b.size()];
@@ -410,7 +412,9 @@ std::string nearest_opcode(std::string_view dotted) {
   auto first_of = [](std::string_view text) { return text.substr(0, text.find('.')); };
   bool begins_well = false;  // "shfl" is right, so the second word is wrong: offer "shfl.sync"
   for (size_t i = 0; i < kOpCount; ++i) begins_well |= first_of(name(static_cast<Op>(i))) == first;
-  Nearest nearest{.word = begins_well ? dotted.substr(0, 40) : first};
+  std::string_view two =
+      dotted.substr(0, dotted.find('.', std::min(first.size() + 1, dotted.size())));
+  Nearest nearest{.word = begins_well ? two : first};
   for (size_t i = 0; i < kOpCount; ++i) {
     std::string_view text = name(static_cast<Op>(i));
     if (!begins_well) {
@@ -425,13 +429,12 @@ std::string nearest_opcode(std::string_view dotted) {
 std::string nearest_word(Op op, std::string_view word) {
   const InstructionInfo& row = info(op);
   Nearest nearest{.word = word};
-  for (const auto& [text, meaning] : word_map()) {
-    using Kind = Modifiers::Word::Kind;
-    bool allowed = (meaning.kind == Kind::mod && row.mods[meaning.value]) ||
-                   (meaning.kind == Kind::type && row.allows(static_cast<Type>(meaning.value))) ||
-                   (meaning.kind == Kind::space && row.allows(static_cast<Space>(meaning.value)));
-    if (allowed) nearest.offer(text);
-  }
+  for (size_t i = 0; i < row.mods.size(); ++i)
+    if (row.mods[i]) nearest.offer(name(static_cast<Mod>(i)));
+  for (unsigned i = 1; i <= static_cast<unsigned>(Type::b1024); ++i)
+    if (row.allows(static_cast<Type>(i))) nearest.offer(name(static_cast<Type>(i)));
+  for (unsigned i = 1; i <= static_cast<unsigned>(Space::tex); ++i)
+    if (row.allows(static_cast<Space>(i))) nearest.offer(name(static_cast<Space>(i)));
   return nearest.result();
 }
 

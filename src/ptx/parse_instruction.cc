@@ -187,6 +187,11 @@ bool Parser::parse_name_operand(Operand* out) {
     out->index = it->second;
     return true;
   }
+  Op op;
+  size_t length = 0;
+  if (find_opcode(token.text, &op, &length))
+    return fail(token,
+                fmt::format("expected ';' or an operand, found the instruction '{}'", token.text));
   return fail(token, fmt::format("'{}' is not declared", token.text));
 }
 
