@@ -23,13 +23,14 @@ void copy_extents(const std::vector<uint32_t>& extents, uint32_t (&out)[3]) {
   for (size_t i = 0; i < 3; ++i) out[i] = i < extents.size() ? extents[i] : 1;
 }
 
-// Marks what an operand can read of the kernel's parameters. A load with the parameter as its base reads a
-// known range; any other mention (its address is taken) may read all of it.
+// Marks what an operand can read of the kernel's parameters. A load with the parameter as its base
+// reads a known range; any other mention (its address is taken) may read all of it.
 void mark_operand(const ptx::Operand& operand, const ptx::Function& f, size_t bytes, bool is_load,
                   std::vector<bool>& read) {
   using Kind = ptx::Operand::Kind;
   const bool based = operand.kind == Kind::address && operand.base == ptx::Operand::Base::variable;
-  if ((operand.kind == Kind::variable || based) && operand.is_param && operand.index < f.params.size()) {
+  if ((operand.kind == Kind::variable || based) && operand.is_param &&
+      operand.index < f.params.size()) {
     const uint64_t begin = f.param_offsets[operand.index], size = f.params[operand.index].size;
     uint64_t from = 0, to = size;
     if (based && is_load && operand.offset >= 0) {
@@ -71,12 +72,14 @@ uint32_t shared_bytes(const ptx::Module& module, const ptx::Function& f) {
   };
   std::set<uint32_t> used;  // module-scope shared variables that this kernel or a function mentions
   const auto mention = [&](const auto& self, const ptx::Operand& operand) -> void {
-    const bool variable = operand.kind == ptx::Operand::Kind::variable || operand.base == ptx::Operand::Base::variable;
-    if (variable && !operand.is_local && operand.index < module.variables.size()) used.insert(operand.index);
+    const bool variable = operand.kind == ptx::Operand::Kind::variable ||
+                          operand.base == ptx::Operand::Base::variable;
+    if (variable && !operand.is_local && operand.index < module.variables.size())
+      used.insert(operand.index);
     for (const ptx::Operand& element : operand.elements) self(self, element);
   };
   for (const ptx::Function& other : module.functions) {
-    if (other.is_entry && &other != &f) continue;   // functions may be called
+    if (other.is_entry && &other != &f) continue;  // functions may be called
     for (const ptx::Statement& statement : other.body)
       if (const auto* instruction = std::get_if<ptx::Instruction>(&statement))
         for (const ptx::Operand& operand : instruction->operands) mention(mention, operand);
@@ -94,7 +97,8 @@ wire::KernelInfo describe(const ptx::Module& module, const ptx::Function& f) {
   info.param_bytes = f.param_bytes;
   info.static_shared = shared_bytes(module, f);
   const auto& limits = f.directives;
-  info.max_threads = std::min<uint32_t>(1024, product(limits.reqntid, product(limits.maxntid, 1024)));
+  info.max_threads =
+      std::min<uint32_t>(1024, product(limits.reqntid, product(limits.maxntid, 1024)));
   copy_extents(limits.reqntid, info.required_block);
   copy_extents(limits.reqnctapercluster, info.required_cluster);
   return info;
@@ -103,17 +107,22 @@ wire::KernelInfo describe(const ptx::Module& module, const ptx::Function& f) {
 // A structure at a place in the file, or null.
 template <class T>
 const T* at(const std::vector<uint8_t>& bytes, uint64_t offset, uint64_t count = 1) {
-  if (offset % alignof(T) != 0 || offset > bytes.size() || count > (bytes.size() - offset) / sizeof(T)) return nullptr;
+  if (offset % alignof(T) != 0 || offset > bytes.size() ||
+      count > (bytes.size() - offset) / sizeof(T))
+    return nullptr;
   return reinterpret_cast<const T*>(bytes.data() + offset);
 }
 
-std::string symbol_name(const std::vector<uint8_t>& cubin, const Elf64_Shdr* sections, uint32_t count, uint32_t index) {
+std::string symbol_name(const std::vector<uint8_t>& cubin, const Elf64_Shdr* sections,
+                        uint32_t count, uint32_t index) {
   for (uint32_t s = 0; s < count; ++s) {
     if (sections[s].sh_type != SHT_SYMTAB || sections[s].sh_link >= count) continue;
-    const auto* symbol = at<Elf64_Sym>(cubin, sections[s].sh_offset + uint64_t{index} * sizeof(Elf64_Sym));
+    const auto* symbol =
+        at<Elf64_Sym>(cubin, sections[s].sh_offset + uint64_t{index} * sizeof(Elf64_Sym));
     if (!symbol || index >= sections[s].sh_size / sizeof(Elf64_Sym)) return {};
     const Elf64_Shdr& strings = sections[sections[s].sh_link];
-    if (symbol->st_name >= strings.sh_size || !at<char>(cubin, strings.sh_offset, strings.sh_size)) return {};
+    if (symbol->st_name >= strings.sh_size || !at<char>(cubin, strings.sh_offset, strings.sh_size))
+      return {};
     const char* text = at<char>(cubin, strings.sh_offset) + symbol->st_name;
     return std::string(text, strnlen(text, strings.sh_size - symbol->st_name));
   }
@@ -139,10 +148,12 @@ std::map<std::string, uint32_t, std::less<>> register_counts(const std::vector<u
     for (uint64_t i = 0; i + 4 <= sections[s].sh_size;) {
       uint16_t size = 0;
       std::memcpy(&size, info + i + 2, 2);
-      if (info[i] == kSized && info[i + 1] == kRegisterCount && size == 8 && i + 12 <= sections[s].sh_size) {
+      if (info[i] == kSized && info[i + 1] == kRegisterCount && size == 8 &&
+          i + 12 <= sections[s].sh_size) {
         uint32_t entry[2];
         std::memcpy(entry, info + i + 4, 8);
-        if (std::string kernel = symbol_name(cubin, sections, header->e_shnum, entry[0]); !kernel.empty())
+        if (std::string kernel = symbol_name(cubin, sections, header->e_shnum, entry[0]);
+            !kernel.empty())
           counts[kernel] = entry[1] & 0xffff;
       }
       i += 4 + (info[i] == kSized ? size : 0);
@@ -159,12 +170,14 @@ Result<KernelTable> build_kernel_table(std::string_view text, const std::vector<
   for (const ptx::Function& f : module.functions) {
     if (!f.is_entry || f.is_declaration) continue;
     wire::KernelInfo info = describe(module, f);
-    if (const auto found = registers.find(info.name); found != registers.end()) info.registers = found->second;
+    if (const auto found = registers.find(info.name); found != registers.end())
+      info.registers = found->second;
     table.read_bytes[f.name] = readable_bytes(f);
     table.kernels.push_back(std::move(info));
   }
   for (const ptx::Variable& v : module.variables)
-    if (v.space == ptx::Space::global || v.space == ptx::Space::const_) table.variables[v.name] = v.size;
+    if (v.space == ptx::Space::global || v.space == ptx::Space::const_)
+      table.variables[v.name] = v.size;
   return table;
 }
 

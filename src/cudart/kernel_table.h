@@ -1,6 +1,7 @@
 #pragma once
-// What must be known of each kernel before host code can be recorded: parameter layout and limits from the
-// PTX, register counts from the machine code, and which parameter bytes the kernel can read at all.
+// What must be known of each kernel before host code can be recorded: parameter layout and limits
+// from the PTX, register counts from the machine code, and which parameter bytes the kernel can
+// read at all.
 
 #include <map>
 #include <string>
@@ -13,10 +14,10 @@
 namespace ptxbench::cudart {
 
 struct KernelTable {
-  std::string target;                     // "sm_90a"
+  std::string target;  // "sm_90a"
   std::vector<wire::KernelInfo> kernels;
-  // Per kernel, one flag for each byte of the .param block: may an instruction read it? Padding inside a
-  // structure is never read, so it may hold anything.
+  // Per kernel, one flag for each byte of the .param block: may an instruction read it? Padding
+  // inside a structure is never read, so it may hold anything.
   std::map<std::string, std::vector<bool>, std::less<>> read_bytes;
   // Bytes of the module's variables, by PTX name.
   std::map<std::string, uint64_t, std::less<>> variables;

@@ -1,6 +1,6 @@
 #pragma once
-// Names of file-local device entities carry a hash of the compilation, which differs between a device-only
-// and a host-only pass.
+// Names of file-local device entities carry a hash of the compilation, which differs between a
+// device-only and a host-only pass.
 
 #include <algorithm>
 #include <cctype>

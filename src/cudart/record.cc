@@ -18,16 +18,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxRecordingBytes = uint64_t{1} << 30;
-constexpr uint64_t kClockSkew = 400 * 86400 + 12345;   // of the second run, seconds
+constexpr uint64_t kClockSkew = 400 * 86400 + 12345;  // of the second run, seconds
 
 struct Dtype {
   const char* name;
-  uint8_t code, bits;   // DLPack 1.x type codes
+  uint8_t code, bits;  // DLPack 1.x type codes
 };
 constexpr Dtype kDtypes[] = {
-    {"float64", 2, 64}, {"float32", 2, 32}, {"float16", 2, 16}, {"bfloat16", 4, 16},
-    {"int64", 0, 64},   {"int32", 0, 32},   {"int16", 0, 16},   {"int8", 0, 8},
-    {"uint64", 1, 64},  {"uint32", 1, 32},  {"uint16", 1, 16},  {"uint8", 1, 8},
+    {"float64", 2, 64}, {"float32", 2, 32},       {"float16", 2, 16},     {"bfloat16", 4, 16},
+    {"int64", 0, 64},   {"int32", 0, 32},         {"int16", 0, 16},       {"int8", 0, 8},
+    {"uint64", 1, 64},  {"uint32", 1, 32},        {"uint16", 1, 16},      {"uint8", 1, 8},
     {"bool", 6, 8},     {"float8_e4m3fn", 10, 8}, {"float8_e5m2", 12, 8}, {"float8_e8m0fnu", 14, 8},
 };
 
@@ -40,18 +40,20 @@ Result<wire::ArgumentInfo> describe(const TensorArgument& argument) {
       out.dtype_bits = dtype.bits;
     }
   if (out.dtype_bits == 0)
-    return Error{"usage", fmt::format("argument {}: unknown data type \"{}\"", argument.name, argument.dtype)};
+    return Error{"usage", fmt::format("argument {}: unknown data type \"{}\"", argument.name,
+                                      argument.dtype)};
   uint64_t elements = 1;
   for (int64_t extent : argument.shape) {
-    if (extent < 0 || (extent > 0 && elements > (uint64_t{1} << 40) / static_cast<uint64_t>(extent)))
+    if (extent < 0 ||
+        (extent > 0 && elements > (uint64_t{1} << 40) / static_cast<uint64_t>(extent)))
       return Error{"usage", fmt::format("argument {}: impossible shape", argument.name)};
     elements *= static_cast<uint64_t>(extent);
   }
   out.shape = argument.shape;
   out.bytes = elements * out.dtype_bits / 8;
   if (!argument.host_bytes.empty() && argument.host_bytes.size() != out.bytes)
-    return Error{"usage", fmt::format("argument {}: {} bytes of contents for a tensor of {}", argument.name,
-                                      argument.host_bytes.size(), out.bytes)};
+    return Error{"usage", fmt::format("argument {}: {} bytes of contents for a tensor of {}",
+                                      argument.name, argument.host_bytes.size(), out.bytes)};
   out.host_bytes = argument.host_bytes;
   return out;
 }
@@ -76,11 +78,12 @@ struct Run {
 
 struct Setup {
   fs::path program, libraries, tvm_ffi;
+  bool static_runtime = false;  // device code, but no reference to a shared CUDA runtime
   wire::Request wire;
 };
 
-Result<Run> run_once(const RecordRequest& request, const Setup& setup, const fs::path& folder, uint64_t base,
-                     uint64_t skew) {
+Result<Run> run_once(const RecordRequest& request, const Setup& setup, const fs::path& folder,
+                     uint64_t base, uint64_t skew) {
   wire::Request wire = setup.wire;
   const fs::path out = folder / "out";
   std::error_code error;
@@ -89,12 +92,14 @@ Result<Run> run_once(const RecordRequest& request, const Setup& setup, const fs:
   wire.base = base;
   wire.clock_skew_s = skew;
   const fs::path request_file = folder / "request";
-  PB_RETURN_IF_ERROR(write_file_atomically(request_file, std::span<const uint8_t>(wire::write_request(wire))));
+  PB_RETURN_IF_ERROR(
+      write_file_atomically(request_file, std::span<const uint8_t>(wire::write_request(wire))));
 
   sandbox::Command command;
   command.argv = {setup.program.string(), request_file.string()};
   command.environment = {{"PATH", "/usr/bin:/bin"}, {"HOME", "/tmp"}, {"LC_ALL", "C"}};
-  command.read_only = {setup.program.parent_path(), setup.libraries, request.host_library, request_file};
+  command.read_only = {setup.program.parent_path(), setup.libraries, setup.wire.library,
+                       request_file};
   if (!setup.tvm_ffi.empty()) command.read_only.push_back(setup.tvm_ffi.parent_path());
   command.writable = {out};
   command.wall_s = request.timeout_s;
@@ -108,8 +113,10 @@ Result<Run> run_once(const RecordRequest& request, const Setup& setup, const fs:
   const auto bytes = sandbox::read_untrusted_file(wire.recording, kMaxRecordingBytes);
   if (!bytes.ok()) {
     if (run.process.timed_out || run.process.signal != 0) return run;
-    return Error{"infrastructure", fmt::format("the host process left no recording: {}{}", bytes.error().message,
-                                               run.process.err.empty() ? "" : " (" + run.process.err.substr(0, 300) + ")")};
+    return Error{
+        "infrastructure",
+        fmt::format("the host process left no recording: {}{}", bytes.error().message,
+                    run.process.err.empty() ? "" : " (" + run.process.err.substr(0, 300) + ")")};
   }
   PB_ASSIGN_OR_RETURN(run.recording, parse_recording(*bytes));
   return run;
@@ -136,26 +143,39 @@ std::string quoted_stderr(const sandbox::Outcome& process) {
 Complaint judge(const Run& run, const RecordRequest& request) {
   const Recording& r = run.recording;
   const sandbox::Outcome& p = run.process;
-  if (p.timed_out) return {"host-timeout", fmt::format("the host function did not return within {:g} s", request.timeout_s)};
+  if (p.timed_out)
+    return {"host-timeout",
+            fmt::format("the host function did not return within {:g} s", request.timeout_s)};
   if (r.touched != 0)
-    return {"host-crash", fmt::format("host code read or wrote {} directly; device memory is not accessible from the host",
-                                      touched_text(r, request))};
-  if (p.signal != 0) return {"host-crash", fmt::format("host code was ended by signal {} ({}){}", p.signal, strsignal(p.signal), quoted_stderr(p))};
+    return {
+        "host-crash",
+        fmt::format(
+            "host code read or wrote {} directly; device memory is not accessible from the host",
+            touched_text(r, request))};
+  if (p.signal != 0)
+    return {"host-crash", fmt::format("host code was ended by signal {} ({}){}", p.signal,
+                                      strsignal(p.signal), quoted_stderr(p))};
   if (!r.finished)
-    return {"host-crash", fmt::format("host code ended the process (exit status {}) before the host function returned{}",
-                                      p.exit_code, quoted_stderr(p))};
+    return {"host-crash",
+            fmt::format(
+                "host code ended the process (exit status {}) before the host function returned{}",
+                p.exit_code, quoted_stderr(p))};
   switch (r.finish) {
     case wire::Finish::no_entry:
-      return {"entry-point-missing", fmt::format("the library does not export {}; the export macro must name the function \"{}\"",
-                                                 r.error_message, request.entry_point)};
-    case wire::Finish::not_loadable: return {"host-crash", "the host library cannot be loaded: " + r.error_message};
+      return {"entry-point-missing",
+              fmt::format(
+                  "the library does not export {}; the export macro must name the function \"{}\"",
+                  r.error_message, request.entry_point)};
+    case wire::Finish::not_loadable:
+      return {"host-crash", "the host library cannot be loaded: " + r.error_message};
     case wire::Finish::error: {
       if (r.error_kind == "TypeError" && r.error_message.find("Mismatched") != std::string::npos)
         return {"wrong-arguments", r.error_message};
       if (!r.complaints.empty()) return r.complaints.front();
       return {"host-exception", fmt::format("{}: {}", r.error_kind, r.error_message)};
     }
-    case wire::Finish::returned: break;
+    case wire::Finish::returned:
+      break;
   }
   return r.complaints.empty() ? Complaint{} : r.complaints.front();
 }
@@ -166,12 +186,17 @@ Result<Setup> prepare(const RecordRequest& request, const KernelTable& table) {
   setup.program = fs::canonical(build_dir() / "bin" / "ptxbench-host", error);
   if (error) return Error{"infrastructure", "ptxbench-host is missing beside this program's build"};
   setup.libraries = fs::canonical(build_dir() / "lib", error);
-  PB_ASSIGN_OR_RETURN(const std::string library, read_file(request.host_library, uint64_t{1} << 30));
+  PB_ASSIGN_OR_RETURN(const std::string library,
+                      read_file(request.host_library, uint64_t{1} << 30));
   if (library.find("libtvm_ffi.so") != std::string::npos) {
     setup.tvm_ffi = find_tvm_ffi();
     if (setup.tvm_ffi.empty())
-      return Error{"infrastructure", "the candidate needs libtvm_ffi.so, which is not installed: run the set-up or set PTXBENCH_TVM_FFI_HOME"};
+      return Error{"infrastructure",
+                   "the candidate needs libtvm_ffi.so, which is not installed: run the set-up or "
+                   "set PTXBENCH_TVM_FFI_HOME"};
   }
+  setup.static_runtime = library.find(".nv_fatbin") != std::string::npos &&
+                         library.find("libcudart.so") == std::string::npos;
   wire::Request& wire = setup.wire;
   wire.library = fs::absolute(request.host_library).string();
   wire.tvm_ffi = setup.tvm_ffi.string();
@@ -187,7 +212,8 @@ Result<Setup> prepare(const RecordRequest& request, const KernelTable& table) {
   return setup;
 }
 
-RecordOutcome decide(const Run& a, const Run& b, const RecordRequest& request, const KernelTable& table) {
+RecordOutcome decide(const Run& a, const Run& b, const RecordRequest& request,
+                     const KernelTable& table) {
   RecordOutcome outcome;
   Complaint x = judge(a, request), y = judge(b, request);
   if (x.reason.empty() && y.reason.empty()) return merge(a.recording, b.recording, request, table);
@@ -209,9 +235,18 @@ Result<RecordOutcome> record(const RecordRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   PB_ASSIGN_OR_RETURN(const KernelTable table, build_kernel_table(request.ptx, request.cubin));
   PB_ASSIGN_OR_RETURN(const Setup setup, prepare(request, table));
+  if (setup.static_runtime) {
+    RecordOutcome outcome;
+    outcome.reason = "unsupported-runtime-call";
+    outcome.message =
+        "the host library contains a static CUDA runtime, which cannot be recorded: link it with "
+        "-cudart shared";
+    return outcome;
+  }
   PB_ASSIGN_OR_RETURN(const TempDir folder, TempDir::create("record"));
   std::optional<Result<Run>> second;
-  std::thread other([&] { second = run_once(request, setup, folder.path() / "b", kBaseB, kClockSkew); });
+  std::thread other(
+      [&] { second = run_once(request, setup, folder.path() / "b", kBaseB, kClockSkew); });
   Result<Run> first = run_once(request, setup, folder.path() / "a", kBaseA, 0);
   other.join();
   RecordOutcome outcome;
@@ -222,7 +257,8 @@ Result<RecordOutcome> record(const RecordRequest& request) {
     outcome.message = run->error().message;
   }
   if (outcome.reason.empty()) outcome = decide(*first, **second, request, table);
-  outcome.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  outcome.ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return outcome;
 }
 

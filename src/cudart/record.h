@@ -1,6 +1,6 @@
 #pragma once
-// Runs a candidate's host function twice in the sandbox against our recording CUDA runtime, with different
-// fake address bases, and merges the two recordings into a launch plan.
+// Runs a candidate's host function twice in the sandbox against our recording CUDA runtime, with
+// different fake address bases, and merges the two recordings into a launch plan.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,23 +14,25 @@ namespace ptxbench::cudart {
 
 struct TensorArgument {
   std::string name;
-  std::string dtype;                 // FlashInfer-Trace names: "bfloat16", "float32", "float8_e4m3fn", "int32", ...
-  std::vector<int64_t> shape;        // row-major, contiguous
+  std::string
+      dtype;  // FlashInfer-Trace names: "bfloat16", "float32", "float8_e4m3fn", "int32", ...
+  std::vector<int64_t> shape;  // row-major, contiguous
   bool is_output = false;
-  std::vector<uint8_t> host_bytes;   // contents that host code may read back (integer inputs); else empty
+  std::vector<uint8_t>
+      host_bytes;  // contents that host code may read back (integer inputs); else empty
 };
 
 struct RecordRequest {
   std::filesystem::path host_library;
   std::string ptx;
   std::vector<uint8_t> cubin;
-  std::string entry_point = "run";   // exported as __tvm_ffi_run
+  std::string entry_point = "run";  // exported as __tvm_ffi_run
   std::string arch = "sm_90a";
   std::string device_profile = "h200";
-  int sm_count = 0;                  // what host code is told instead of the profile's own; 0 = the profile's
+  int sm_count = 0;  // what host code is told instead of the profile's own; 0 = the profile's
   std::string definition;
   std::vector<std::pair<std::string, int64_t>> axes;
-  std::vector<TensorArgument> arguments;   // inputs in definition order, then outputs
+  std::vector<TensorArgument> arguments;  // inputs in definition order, then outputs
   double timeout_s = 10;
   uint64_t memory_bytes = uint64_t{2} << 30;
   bool trust = false;

@@ -52,8 +52,8 @@ bool read_map(wire::Reader& in, std::string_view payload, Recording& out) {
   a.swizzle = static_cast<plan::MapSwizzle>(in.get<uint8_t>());
   a.l2_promotion = in.get<uint8_t>();
   a.nan_fill = in.get<uint8_t>() != 0;
-  if (!in.ok() || serial != out.maps.size() || out.maps.size() >= kMaxMaps || a.rank < 1 || a.rank > 5 ||
-      a.type > plan::MapType::tf32_ftz || a.interleave > plan::MapInterleave::b32 ||
+  if (!in.ok() || serial != out.maps.size() || out.maps.size() >= kMaxMaps || a.rank < 1 ||
+      a.rank > 5 || a.type > plan::MapType::tf32_ftz || a.interleave > plan::MapInterleave::b32 ||
       a.swizzle > plan::MapSwizzle::b128 || !plan::check(a).ok())
     return false;
   const auto* raw = reinterpret_cast<const uint8_t*>(payload.data());
@@ -70,7 +70,8 @@ bool read_buffer(wire::Reader& in, Recording& out) {
   b.address = in.get<uint64_t>();
   b.bytes = in.get<uint64_t>();
   // Addresses ascend with room between, as the allocator hands them out.
-  const bool ascending = out.buffers.empty() || b.address > out.buffers.back().address + out.buffers.back().bytes;
+  const bool ascending =
+      out.buffers.empty() || b.address > out.buffers.back().address + out.buffers.back().bytes;
   if (!in.ok() || b.kind > wire::BufferKind::symbol || b.bytes > uint64_t{1} << 40 || !ascending ||
       b.address > uint64_t{1} << 47 || out.buffers.size() >= kMaxBuffers)
     return false;
@@ -83,9 +84,13 @@ bool read_record(wire::Kind kind, std::string_view payload, Recording& out) {
   wire::Reader in(reinterpret_cast<const uint8_t*>(payload.data()), payload.size());
   if (out.steps.size() >= kMaxSteps || out.complaints.size() >= kMaxSteps) return false;
   switch (kind) {
-    case wire::Kind::hello: return false;  // only at the start
-    case wire::Kind::buffer: return read_buffer(in, out);
-    case wire::Kind::launch: out.steps.emplace_back(read_launch(in)); break;
+    case wire::Kind::hello:
+      return false;  // only at the start
+    case wire::Kind::buffer:
+      return read_buffer(in, out);
+    case wire::Kind::launch:
+      out.steps.emplace_back(read_launch(in));
+      break;
     case wire::Kind::memset: {
       RecordedMemset m;
       m.dst = in.get<uint64_t>();
@@ -110,18 +115,33 @@ bool read_record(wire::Kind kind, std::string_view payload, Recording& out) {
       out.steps.emplace_back(c);
       break;
     }
-    case wire::Kind::tensor_map: return read_map(in, payload, out);
+    case wire::Kind::tensor_map:
+      return read_map(in, payload, out);
     case wire::Kind::unsupported:
-      out.complaints.push_back({"unsupported-runtime-call",
-                                "host code calls " + in.get_string() + ", which recording does not support"});
+      out.complaints.push_back(
+          {"unsupported-runtime-call",
+           "host code calls " + in.get_string() + ", which recording does not support"});
       break;
-    case wire::Kind::readback: out.complaints.push_back({"result-readback", in.get_string()}); break;
+    case wire::Kind::readback:
+      out.complaints.push_back({"result-readback", in.get_string()});
+      break;
     case wire::Kind::refused: {
       const uint32_t error = in.get<uint32_t>();
-      out.complaints.push_back({"launch-refused", fmt::format("{}: {}", cuda_error_name(error), in.get_string())});
+      out.complaints.push_back(
+          {"launch-refused", fmt::format("{}: {}", cuda_error_name(error), in.get_string())});
       break;
     }
-    case wire::Kind::host_touched: out.touched = in.get<uint64_t>(); break;
+    case wire::Kind::host_buffer: {
+      HostBuffer h;
+      h.address = in.get<uint64_t>();
+      h.bytes = in.get<uint64_t>();
+      if (out.pinned.size() >= kMaxBuffers) return false;
+      out.pinned.push_back(h);
+      break;
+    }
+    case wire::Kind::host_touched:
+      out.touched = in.get<uint64_t>();
+      break;
     case wire::Kind::finished:
       out.finished = true;
       out.finish = in.get<wire::Finish>();
@@ -129,7 +149,8 @@ bool read_record(wire::Kind kind, std::string_view payload, Recording& out) {
       out.error_message = in.get_string();
       if (out.finish > wire::Finish::no_entry) return false;
       break;
-    default: return false;
+    default:
+      return false;
   }
   return in.ok() && in.at_end();
 }
@@ -143,7 +164,7 @@ Result<Recording> parse_recording(const std::string& bytes) {
   while (!in.at_end()) {
     const auto kind = in.get<wire::Kind>();
     const std::string_view payload = in.get_bytes();
-    if (!in.ok()) break;   // cut short while writing
+    if (!in.ok()) break;  // cut short while writing
     if (first) {
       wire::Reader hello(reinterpret_cast<const uint8_t*>(payload.data()), payload.size());
       if (kind != wire::Kind::hello || hello.get<uint32_t>() != wire::kRecordingMagic ||
@@ -151,7 +172,8 @@ Result<Recording> parse_recording(const std::string& bytes) {
         return Error{"bad-recording", "the host process wrote something that is no recording"};
       first = false;
     } else if (out.finished || !read_record(kind, payload, out)) {
-      return Error{"bad-recording", fmt::format("the recording is malformed at a record of kind {}", int(kind))};
+      return Error{"bad-recording",
+                   fmt::format("the recording is malformed at a record of kind {}", int(kind))};
     }
   }
   return out;

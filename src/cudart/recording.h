@@ -19,8 +19,12 @@ struct RecordedBuffer {
   uint64_t address = 0, bytes = 0;
 };
 
+struct HostBuffer {
+  uint64_t address = 0, bytes = 0;
+};
+
 struct RecordedLaunch {
-  plan::Launch launch;             // params.bytes as recorded, no patches
+  plan::Launch launch;  // params.bytes as recorded, no patches
 };
 struct RecordedMemset {
   uint64_t dst = 0, bytes = 0;
@@ -42,16 +46,17 @@ struct RecordedMap {
 
 // Something host code did that makes the recording unusable.
 struct Complaint {
-  std::string reason;    // RecordOutcome::reason
+  std::string reason;  // RecordOutcome::reason
   std::string message;
 };
 
 struct Recording {
   std::vector<RecordedBuffer> buffers;
+  std::vector<HostBuffer> pinned;  // page-locked host memory
   std::vector<RecordedStep> steps;
   std::vector<RecordedMap> maps;
-  std::vector<Complaint> complaints;   // in order
-  uint64_t touched = 0;                // device address that host code dereferenced; 0 = none
+  std::vector<Complaint> complaints;  // in order
+  uint64_t touched = 0;               // device address that host code dereferenced; 0 = none
   bool finished = false;
   wire::Finish finish{};
   std::string error_kind, error_message;

@@ -6,7 +6,8 @@ std::vector<uint8_t> write_request(const Request& r) {
   Writer w;
   w.put(kRequestMagic);
   w.put(kVersion);
-  for (const auto* text : {&r.library, &r.tvm_ffi, &r.entry, &r.recording, &r.profile, &r.ptx_target})
+  for (const auto* text :
+       {&r.library, &r.tvm_ffi, &r.entry, &r.recording, &r.profile, &r.ptx_target})
     w.put_string(*text);
   w.put(r.base);
   w.put(r.sm_count);
@@ -19,7 +20,8 @@ std::vector<uint8_t> write_request(const Request& r) {
       w.put(slot.offset);
       w.put(slot.bytes);
     }
-    for (uint32_t v : {k.param_bytes, k.static_shared, k.max_threads, k.registers, k.local_bytes}) w.put(v);
+    for (uint32_t v : {k.param_bytes, k.static_shared, k.max_threads, k.registers, k.local_bytes})
+      w.put(v);
     for (int i = 0; i < 3; ++i) {
       w.put(k.required_block[i]);
       w.put(k.required_cluster[i]);
@@ -41,7 +43,8 @@ std::vector<uint8_t> write_request(const Request& r) {
 bool read_request(const std::vector<uint8_t>& bytes, Request* r) {
   Reader in(bytes.data(), bytes.size());
   if (in.get<uint32_t>() != kRequestMagic || in.get<uint32_t>() != kVersion) return false;
-  for (auto* text : {&r->library, &r->tvm_ffi, &r->entry, &r->recording, &r->profile, &r->ptx_target})
+  for (auto* text :
+       {&r->library, &r->tvm_ffi, &r->entry, &r->recording, &r->profile, &r->ptx_target})
     *text = in.get_string();
   r->base = in.get<uint64_t>();
   r->sm_count = in.get<uint32_t>();
@@ -53,7 +56,8 @@ bool read_request(const std::vector<uint8_t>& bytes, Request* r) {
       const uint32_t offset = in.get<uint32_t>();
       k.params.push_back({offset, in.get<uint32_t>()});
     }
-    for (uint32_t* v : {&k.param_bytes, &k.static_shared, &k.max_threads, &k.registers, &k.local_bytes})
+    for (uint32_t* v :
+         {&k.param_bytes, &k.static_shared, &k.max_threads, &k.registers, &k.local_bytes})
       *v = in.get<uint32_t>();
     for (int i = 0; i < 3; ++i) {
       k.required_block[i] = in.get<uint32_t>();
@@ -65,7 +69,8 @@ bool read_request(const std::vector<uint8_t>& bytes, Request* r) {
     a.name = in.get_string();
     a.dtype_code = in.get<uint8_t>();
     a.dtype_bits = in.get<uint8_t>();
-    for (uint32_t d = in.get<uint32_t>(); d > 0 && in.ok(); --d) a.shape.push_back(in.get<int64_t>());
+    for (uint32_t d = in.get<uint32_t>(); d > 0 && in.ok(); --d)
+      a.shape.push_back(in.get<int64_t>());
     a.bytes = in.get<uint64_t>();
     const std::string_view host = in.get_bytes();
     a.host_bytes.assign(host.begin(), host.end());

@@ -1,8 +1,8 @@
 #pragma once
-// What the recording process and its parent say to each other: a request file (written by the parent,
-// trusted) and a recording file (written by a process that runs a candidate's code, hostile). Little
-// endian, no padding; strings and byte strings carry a 32-bit length. Header only, because it is compiled
-// into the runtime libraries as well.
+// What the recording process and its parent say to each other: a request file (written by the
+// parent, trusted) and a recording file (written by a process that runs a candidate's code,
+// hostile). Little endian, no padding; strings and byte strings carry a 32-bit length. Header only,
+// because it is compiled into the runtime libraries as well.
 
 #include <cstdint>
 #include <cstring>
@@ -19,35 +19,38 @@ constexpr uint32_t kVersion = 1;
 
 // Each record of a recording is {u8 kind, u32 payload bytes, payload}.
 enum class Kind : uint8_t {
-  hello = 1,      // u32 magic, u32 version
-  buffer,         // u8 BufferKind, u32 argument, str name, u64 address, u64 bytes
-  launch,         // see lib/record_backend.cc and recording.cc
-  memset,         // u64 dst, u32 value, u32 element size, u64 bytes
-  upload,         // u64 dst, bytes
-  copy,           // u64 dst, u64 src, u64 bytes
-  tensor_map,     // u32 serial, TensorMapArgs
-  unsupported,    // str entry point
-  readback,       // str explanation
-  refused,        // u32 CUDA error, str explanation
-  host_touched,   // u64 address: host code dereferenced a device address (written by the signal handler)
-  finished,       // u8 Finish, str error kind, str message
+  hello = 1,     // u32 magic, u32 version
+  buffer,        // u8 BufferKind, u32 argument, str name, u64 address, u64 bytes
+  launch,        // see lib/record_backend.cc and recording.cc
+  memset,        // u64 dst, u32 value, u32 element size, u64 bytes
+  upload,        // u64 dst, bytes
+  copy,          // u64 dst, u64 src, u64 bytes
+  tensor_map,    // u32 serial, TensorMapArgs
+  unsupported,   // str entry point
+  readback,      // str explanation
+  refused,       // u32 CUDA error, str explanation
+  host_touched,  // u64 address: host code dereferenced a device address (written by the signal
+                 // handler)
+  host_buffer,   // u64 address, u64 bytes: pinned host memory
+  finished,      // u8 Finish, str error kind, str message
 };
 
 enum class BufferKind : uint8_t { argument, scratch, symbol };
 
 enum class Finish : uint8_t {
-  returned,       // the host function returned without an error
-  error,          // it reported an error (TVM-FFI: an exception was caught at the boundary)
-  not_loadable,   // the library could not be loaded
-  no_entry,       // the library does not export the entry point
+  returned,      // the host function returned without an error
+  error,         // it reported an error (TVM-FFI: an exception was caught at the boundary)
+  not_loadable,  // the library could not be loaded
+  no_entry,      // the library does not export the entry point
 };
 
-// A tensor map as it stands in host memory: 16 bytes of magic, serial, number, then bytes derived from both.
+// A tensor map as it stands in host memory: 16 bytes of magic, serial, number, then bytes derived
+// from both.
 constexpr char kTokenMagic[17] = "\x93PTXBENCH-TMAP\x1a\xc5";
 constexpr size_t kTokenBytes = 128;
 
-// The token of the serial-th map of a process. `hash` covers the arguments without the address, so that the
-// token is the same in both recordings.
+// The token of the serial-th map of a process. `hash` covers the arguments without the address, so
+// that the token is the same in both recordings.
 inline void make_token(uint32_t serial, uint64_t hash, uint8_t* out) {
   std::memcpy(out, kTokenMagic, 16);
   std::memcpy(out + 16, &serial, 4);
@@ -129,7 +132,8 @@ class Reader {
   bool ok_ = true;
 };
 
-// ------------------------------------------------------------------------------------------ request
+// ------------------------------------------------------------------------------------------
+// request
 struct ParamSlot {
   uint32_t offset = 0, bytes = 0;
 };
@@ -139,20 +143,20 @@ struct KernelInfo {
   std::string name;
   std::vector<ParamSlot> params;
   uint32_t param_bytes = 0;
-  uint32_t static_shared = 0;      // bytes
-  uint32_t max_threads = 1024;     // .maxntid / .reqntid product
-  uint32_t required_block[3] = {0, 0, 0};     // .reqntid; 0 = none
-  uint32_t required_cluster[3] = {0, 0, 0};   // .reqnctapercluster; 0 = none
-  uint32_t registers = 0;          // per thread; 0 = unknown
+  uint32_t static_shared = 0;                // bytes
+  uint32_t max_threads = 1024;               // .maxntid / .reqntid product
+  uint32_t required_block[3] = {0, 0, 0};    // .reqntid; 0 = none
+  uint32_t required_cluster[3] = {0, 0, 0};  // .reqnctapercluster; 0 = none
+  uint32_t registers = 0;                    // per thread; 0 = unknown
   uint32_t local_bytes = 0;
 };
 
 struct ArgumentInfo {
   std::string name;
-  uint8_t dtype_code = 0, dtype_bits = 0;   // DLPack
+  uint8_t dtype_code = 0, dtype_bits = 0;  // DLPack
   std::vector<int64_t> shape;
-  uint64_t bytes = 0;                       // of the tensor
-  std::vector<uint8_t> host_bytes;          // may be empty
+  uint64_t bytes = 0;               // of the tensor
+  std::vector<uint8_t> host_bytes;  // may be empty
 };
 
 struct Request {

@@ -37,7 +37,9 @@ RecordRequest request(const std::string& entry) {
 
 RecordOutcome recorded(const RecordRequest& r) {
   auto outcome = record(r);
-  EXPECT_TRUE(outcome.ok()) << (outcome.ok() ? "" : outcome.error().kind + ": " + outcome.error().message);
+  EXPECT_TRUE(outcome.ok()) << (outcome.ok()
+                                    ? ""
+                                    : outcome.error().kind + ": " + outcome.error().message);
   return outcome.ok() ? outcome.take() : RecordOutcome{};
 }
 
@@ -65,7 +67,8 @@ std::vector<fs::path> leftovers() {
   for (const char* place : {"/tmp", "/var/tmp", "/", "/etc", "."})
     for (const auto& entry : fs::directory_iterator(place)) {
       const std::string name = entry.path().filename();
-      if (name.starts_with("ptxbench-test-escape") || name.starts_with("ptxbench-record-")) found.push_back(entry.path());
+      if (name.starts_with("ptxbench-test-escape") || name.starts_with("ptxbench-record-"))
+        found.push_back(entry.path());
     }
   return found;
 }
@@ -85,7 +88,8 @@ int stragglers() {
 class Recorded : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const auto sandbox = sandbox::available(); !sandbox.ok()) GTEST_SKIP() << sandbox.error().message;
+    if (const auto sandbox = sandbox::available(); !sandbox.ok())
+      GTEST_SKIP() << sandbox.error().message;
   }
   void TearDown() override {
     EXPECT_THAT(leftovers(), ::testing::IsEmpty());
@@ -104,8 +108,7 @@ TEST_F(Recorded, AngleBracketLaunch) {
   EXPECT_EQ(launch.stream, 1u);
   EXPECT_EQ(launch.params.bytes.size(), 20u);
   EXPECT_EQ(word(launch.params, 16), 7u);
-  EXPECT_EQ(launch.params.pointers,
-            (std::vector<plan::PointerPatch>{{0, {2, 0}}, {8, {0, 64}}}));
+  EXPECT_EQ(launch.params.pointers, (std::vector<plan::PointerPatch>{{0, {2, 0}}, {8, {0, 64}}}));
   ASSERT_EQ(plan.buffers.size(), 3u);  // unused symbols are no buffers
   EXPECT_EQ(plan.buffers[0].size, kInBytes);
   EXPECT_EQ(plan.buffers[2].name, "out");
@@ -115,7 +118,9 @@ TEST_F(Recorded, AngleBracketLaunch) {
   EXPECT_EQ(plan.axes.at(0).second, 32);
 }
 
-TEST_F(Recorded, TwoRecordingsOfOneProgramGiveOnePlan) { EXPECT_EQ(good("tables"), good("tables")); }
+TEST_F(Recorded, TwoRecordingsOfOneProgramGiveOnePlan) {
+  EXPECT_EQ(good("tables"), good("tables"));
+}
 
 TEST_F(Recorded, LaunchAttributes) {
   const auto launch = step<plan::Launch>(good("cluster"), 0);
@@ -186,7 +191,8 @@ TEST_F(Recorded, TablesInScratchAndSymbols) {
   EXPECT_EQ(upload.data.tensor_maps, (std::vector<plan::TensorMapPatch>{{0, 0}}));
   EXPECT_EQ(word(upload.data, 128), 42u);
   EXPECT_EQ(upload.data.pointers,
-            (std::vector<plan::PointerPatch>{{132, {scratch, 4096}}, {144, {2, 0}}, {152, {2, kOutBytes}}}));
+            (std::vector<plan::PointerPatch>{
+                {132, {scratch, 4096}}, {144, {2, 0}}, {152, {2, kOutBytes}}}));
   const auto to_symbol = step<plan::CopyHostToDevice>(plan, 2);
   EXPECT_EQ(to_symbol.dst, (plan::BufferRef{symbol, 256}));
   EXPECT_EQ(to_symbol.data, upload.data);
@@ -205,11 +211,26 @@ TEST_F(Recorded, IntegerInputsCanBeReadBeforeTheFirstLaunch) {
 TEST_F(Recorded, HostCodeSeesTheTargetDevice) {
   auto launch = step<plan::Launch>(good("queries"), 0);
   EXPECT_EQ(launch.grid.x, 132u);
-  EXPECT_EQ(launch.block.x, 16u);           // 2048 threads an SM, 128 a block
+  EXPECT_EQ(launch.block.x, 16u);             // 2048 threads an SM, 128 a block
   EXPECT_EQ(word(launch.params, 16), 1056u);  // 132 SMs, 16 blocks each, pairs
   RecordRequest small = request("queries");
   small.sm_count = 4;
   EXPECT_EQ(step<plan::Launch>(recorded(small).plan, 0).grid.x, 4u);
+}
+
+TEST_F(Recorded, StagingMemoryAndPools) {
+  const auto plan = good("staging");
+  ASSERT_EQ(plan.steps.size(), 2u);
+  const auto upload = step<plan::CopyHostToDevice>(plan, 0);
+  EXPECT_EQ(upload.data.bytes.size(), 64u);
+  EXPECT_EQ(word(upload.data, 60), 225u);
+}
+
+TEST_F(Recorded, ProcessIsReproducible) {
+  good("own_addresses");
+  const auto upload = step<plan::CopyHostToDevice>(good("leftovers"), 0);
+  ASSERT_EQ(upload.data.pointers.size(), 64u);
+  EXPECT_EQ(upload.data.pointers[63], (plan::PointerPatch{63 * 16 + 8, {0, 63}}));
 }
 
 TEST_F(Recorded, BudgetOfThreeTenthsOfASecond) {
@@ -260,7 +281,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"zero_grid_ignored", "launch-refused", "cudaErrorInvalidConfiguration"},
         BadCase{"block_too_large", "launch-refused", "more than 1024 threads"},
         BadCase{"above_launch_bounds", "launch-refused", "__launch_bounds__"},
-        BadCase{"shared_without_attribute", "launch-refused", "cudaFuncAttributeMaxDynamicSharedMemorySize"},
+        BadCase{"shared_without_attribute", "launch-refused",
+                "cudaFuncAttributeMaxDynamicSharedMemorySize"},
         BadCase{"attribute_too_large", "launch-refused", "at most 231424"},
         BadCase{"unknown_kernel", "launch-refused", "cudaErrorInvalidDeviceFunction"},
         BadCase{"odd_grid_for_pairs", "launch-refused", "not a multiple of cluster 2x1x1"},
@@ -272,7 +294,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"reads_integers_late", "result-readback", "argument idx"},
         BadCase{"uses_graphs", "unsupported-runtime-call", "cudaGraphCreate"},
         BadCase{"memset_too_long", "launch-refused", "past the end"},
-        BadCase{"copy_past_end", "launch-refused", "past the end"}),
+        BadCase{"copy_past_end", "launch-refused", "past the end"},
+        BadCase{"zero_copy", "unsupported-runtime-call", "page-locked host memory"},
+        BadCase{"allocates_too_much", "launch-refused", "cudaErrorMemoryAllocation"},
+        BadCase{"frees_twice", "launch-refused", "not a live allocation"},
+        BadCase{"forks_forever", "host-timeout", "within 2 s"}),
     [](const auto& info) { return std::string(info.param.entry); });
 
 // TearDown looks for files and processes.
@@ -298,6 +324,19 @@ TEST_F(Recorded, LibraryThatIsNone) {
   const RecordOutcome outcome = recorded(r);
   EXPECT_EQ(outcome.reason, "host-crash");
   EXPECT_THAT(outcome.message, HasSubstr("cannot be loaded"));
+}
+
+TEST(Record, StaticRuntimeIsNamed) {
+  RecordRequest r = request("angle_brackets");
+  std::string bytes = read_file(r.host_library).take();
+  for (size_t at; (at = bytes.find("libcudart.so")) != std::string::npos;) bytes[at] = 'x';
+  const fs::path copy = fs::path(::testing::TempDir()) / "static_runtime.so";
+  ASSERT_TRUE(write_file_atomically(copy, bytes + ".nv_fatbin").ok());
+  r.host_library = copy;
+  const RecordOutcome outcome = recorded(r);
+  fs::remove(copy);
+  EXPECT_EQ(outcome.reason, "unsupported-runtime-call");
+  EXPECT_THAT(outcome.message, HasSubstr("-cudart shared"));
 }
 
 TEST(Record, HarnessErrorsAreErrors) {

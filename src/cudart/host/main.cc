@@ -1,9 +1,10 @@
-// ptxbench-host REQUEST: runs in the sandbox, loads a candidate's host library against the recording
-// runtime and calls its entry point once. Everything it reports goes into the recording file.
+// ptxbench-host REQUEST: runs in the sandbox, loads a candidate's host library against the
+// recording runtime and calls its entry point once. Everything it reports goes into the recording
+// file.
 //
-// The two recordings of a candidate are compared byte by byte, so the process makes what uninitialised
-// memory contains reproducible: no address randomisation, a fixed stack-protector canary, a cleared stack,
-// freed heap blocks overwritten.
+// The two recordings of a candidate are compared byte by byte, so the process makes what
+// uninitialised memory contains reproducible: no address randomisation, a fixed stack-protector
+// canary, a cleared stack, freed heap blocks overwritten.
 #include <dlfcn.h>
 #include <malloc.h>
 #include <signal.h>
@@ -31,20 +32,21 @@ bool read_all(const char* path, std::vector<uint8_t>* out) {
   FILE* file = std::fopen(path, "rb");
   if (!file) return false;
   uint8_t buffer[1 << 16];
-  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, file)) > 0;) out->insert(out->end(), buffer, buffer + n);
+  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, file)) > 0;)
+    out->insert(out->end(), buffer, buffer + n);
   const bool good = !std::ferror(file);
   std::fclose(file);
   return good;
 }
 
-// Turns address randomisation off for this process; needs a fresh start. Where that is forbidden, recording
-// works, only padding bytes may differ between the two processes.
+// Turns address randomisation off for this process; needs a fresh start. Where that is forbidden,
+// recording works, only padding bytes may differ between the two processes.
 void fix_addresses(char** argv) {
   const int now = personality(0xffffffff);
   if (now < 0 || (now & ADDR_NO_RANDOMIZE) || std::getenv("PTXBENCH_HOST_FIXED")) return;
   if (personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) < 0) return;
   setenv("PTXBENCH_HOST_FIXED", "1", 1);
-  execv("/proc/self/exe", argv);
+  execv(argv[0], argv);  // an absolute path; /proc need not be there
 }
 
 void fix_canary() {
@@ -64,7 +66,7 @@ void catch_faults() {
   static uint8_t stack[65536];
   const stack_t alternative{.ss_sp = stack, .ss_flags = 0, .ss_size = sizeof stack};
   sigaltstack(&alternative, nullptr);
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND | SA_NODEFER;
   for (int number : {SIGSEGV, SIGBUS}) sigaction(number, &action, nullptr);
@@ -82,15 +84,18 @@ void report_error(void* library) {
   }
   using MoveFromRaised = void (*)(tvm_abi::Object**);
   auto take = reinterpret_cast<MoveFromRaised>(dlsym(library, "TVMFFIErrorMoveFromRaised"));
-  if (!take) take = reinterpret_cast<MoveFromRaised>(dlsym(RTLD_DEFAULT, "TVMFFIErrorMoveFromRaised"));
+  if (!take)
+    take = reinterpret_cast<MoveFromRaised>(dlsym(RTLD_DEFAULT, "TVMFFIErrorMoveFromRaised"));
   tvm_abi::Object* object = nullptr;
   if (take) take(&object);
   if (!object) {
-    ptxbench_finish_recording(wire::Finish::error, "Error", "the host function reported an error without a text");
+    ptxbench_finish_recording(wire::Finish::error, "Error",
+                              "the host function reported an error without a text");
     return;
   }
   const auto* cell = reinterpret_cast<const tvm_abi::ErrorCell*>(object + 1);
-  const std::string kind(cell->kind.data, cell->kind.size), message(cell->message.data, cell->message.size);
+  const std::string kind(cell->kind.data, cell->kind.size),
+      message(cell->message.data, cell->message.size);
   ptxbench_finish_recording(wire::Finish::error, kind.c_str(), message.c_str());
 }
 
@@ -99,7 +104,8 @@ void report_error(void* library) {
   explicit_bzero(area, sizeof area);
 }
 
-int call_entry(void* library, const wire::Request& request, const std::vector<uint64_t>& addresses) {
+int call_entry(void* library, const wire::Request& request,
+               const std::vector<uint64_t>& addresses) {
   const auto entry = reinterpret_cast<tvm_abi::SafeCall>(dlsym(library, request.entry.c_str()));
   if (!entry) {
     ptxbench_finish_recording(wire::Finish::no_entry, "", request.entry.c_str());
@@ -124,21 +130,27 @@ int call_entry(void* library, const wire::Request& request, const std::vector<ui
   }
   tvm_abi::Any result{};
   clear_stack();
-  const int status = entry(nullptr, arguments.data(), static_cast<int32_t>(arguments.size()), &result);
-  if (status == 0) ptxbench_finish_recording(wire::Finish::returned, "", "");
-  else report_error(library);
+  const int status =
+      entry(nullptr, arguments.data(), static_cast<int32_t>(arguments.size()), &result);
+  if (status == 0)
+    ptxbench_finish_recording(wire::Finish::returned, "", "");
+  else
+    report_error(library);
   return 0;
 }
 
 }  // namespace
 
-// What a host library needs of the TVM-FFI runtime when it was built with this project's small headers.
-extern "C" __attribute__((visibility("default"))) void TVMFFIErrorSetRaisedFromCStr(const char* kind,
-                                                                                    const char* message) {
+// What a host library needs of the TVM-FFI runtime when it was built with this project's small
+// headers.
+extern "C" __attribute__((visibility("default"))) void TVMFFIErrorSetRaisedFromCStr(
+    const char* kind, const char* message) {
   raised_kind = kind ? kind : "Error";
   raised_message = message ? message : "";
 }
-extern "C" __attribute__((visibility("default"))) void* TVMFFIEnvGetStream(int32_t, int32_t) { return nullptr; }
+extern "C" __attribute__((visibility("default"))) void* TVMFFIEnvGetStream(int32_t, int32_t) {
+  return nullptr;
+}
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -170,6 +182,6 @@ int main(int argc, char** argv) {
       call_entry(library, request, addresses);
     else
       ptxbench_finish_recording(wire::Finish::not_loadable, "", dlerror());
-    _exit(0);   // no destructors or exit handlers of the candidate
+    _exit(0);  // no destructors or exit handlers of the candidate
   }).join();
 }

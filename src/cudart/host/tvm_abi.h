@@ -1,6 +1,6 @@
 #pragma once
-// The part of the TVM-FFI C ABI (apache-tvm-ffi, c_api.h; DLPack 1.x) that a caller of an exported function
-// needs. Declared here so that the project builds without the package.
+// The part of the TVM-FFI C ABI (apache-tvm-ffi, c_api.h; DLPack 1.x) that a caller of an exported
+// function needs. Declared here so that the project builds without the package.
 
 #include <cstdint>
 
@@ -16,8 +16,13 @@ struct Any {
 };
 static_assert(sizeof(Any) == 16);
 
-struct Device { int32_t type, id; };
-struct DataType { uint8_t code, bits; uint16_t lanes; };
+struct Device {
+  int32_t type, id;
+};
+struct DataType {
+  uint8_t code, bits;
+  uint16_t lanes;
+};
 struct Tensor {
   void* data;
   Device device;
@@ -31,7 +36,7 @@ static_assert(sizeof(Tensor) == 48);
 
 using SafeCall = int (*)(void* self, const Any* arguments, int32_t count, Any* result);
 
-struct Object {          // header of a reference-counted object; its cell follows
+struct Object {  // header of a reference-counted object; its cell follows
   uint64_t counts;
   int32_t type_index;
   uint32_t padding;
@@ -39,7 +44,12 @@ struct Object {          // header of a reference-counted object; its cell follo
 };
 static_assert(sizeof(Object) == 24);
 
-struct ByteArray { const char* data; uint64_t size; };
-struct ErrorCell { ByteArray kind, message, backtrace; };
+struct ByteArray {
+  const char* data;
+  uint64_t size;
+};
+struct ErrorCell {
+  ByteArray kind, message, backtrace;
+};
 
 }  // namespace ptxbench::cudart::tvm_abi

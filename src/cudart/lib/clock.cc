@@ -1,6 +1,6 @@
-// Clocks as the candidate's host code sees them. Both recordings run in the same second, so code that
-// depends on the time would slip through the comparison; one of the processes is told another time. These
-// definitions come before the C library's in the search order.
+// Clocks as the candidate's host code sees them. Both recordings run in the same second, so code
+// that depends on the time would slip through the comparison; one of the processes is told another
+// time. These definitions come before the C library's in the search order.
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>

@@ -10,7 +10,6 @@
 #include "cudart/lib/device_info.h"
 #include "cudart/lib/driver_errors.h"
 
-
 using namespace ptxbench::cudart;
 
 namespace {
@@ -37,8 +36,9 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice) {
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
-  return value && device_attribute(ptxbench_backend()->profile(), attribute, value) ? CUDA_SUCCESS
-                                                                                    : CUDA_ERROR_INVALID_VALUE;
+  return value && device_attribute(ptxbench_backend()->profile(), attribute, value)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) {
   return *bytes = ptxbench_backend()->profile().memory_bytes, CUDA_SUCCESS;
@@ -57,7 +57,9 @@ CUresult cuCtxPopCurrent_v2(CUcontext* out) {
 }
 CUresult cuCtxGetDevice(CUdevice* device) { return *device = 0, CUDA_SUCCESS; }
 CUresult cuCtxSynchronize() { return CUDA_SUCCESS; }
-CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice) { return *out = context(), CUDA_SUCCESS; }
+CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice) {
+  return *out = context(), CUDA_SUCCESS;
+}
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) { return CUDA_SUCCESS; }
 
 CUresult cuGetErrorName(CUresult error, const char** text) {
@@ -69,26 +71,29 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
   return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuGetProcAddress_v2(const char* name, void** out, int, cuuint64_t, CUdriverProcAddressQueryResult* status) {
+CUresult cuGetProcAddress_v2(const char* name, void** out, int, cuuint64_t,
+                             CUdriverProcAddressQueryResult* status) {
   if (!name || !out) return CUDA_ERROR_INVALID_VALUE;
   *out = ptxbench_driver_symbol(name);
   if (status) *status = *out ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 // The header maps the plain name to _v2; the symbol exists beside it.
-__attribute__((visibility("default"))) CUresult first_get_proc_address(const char* name, void** out, int version,
-                                                                       cuuint64_t flags) __asm__("cuGetProcAddress");
+__attribute__((visibility("default"))) CUresult first_get_proc_address(
+    const char* name, void** out, int version, cuuint64_t flags) __asm__("cuGetProcAddress");
 CUresult first_get_proc_address(const char* name, void** out, int version, cuuint64_t flags) {
   return cuGetProcAddress_v2(name, out, version, flags, nullptr);
 }
 
-CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address,
-                                const cuuint64_t* dims, const cuuint64_t* strides, const cuuint32_t* box,
-                                const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
-                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
-                                CUtensorMapFloatOOBfill fill) {
+CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank,
+                                void* address, const cuuint64_t* dims, const cuuint64_t* strides,
+                                const cuuint32_t* box, const cuuint32_t* element_strides,
+                                CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   Backend* backend = ptxbench_backend();
-  if (rank < 1 || rank > 5) return driver_result(backend->refuse(kInvalidValue, "cuTensorMapEncodeTiled: rank is not 1..5"));
+  if (rank < 1 || rank > 5)
+    return driver_result(
+        backend->refuse(kInvalidValue, "cuTensorMapEncodeTiled: rank is not 1..5"));
   if (!dims || !box || !element_strides || (rank > 1 && !strides))
     return driver_result(backend->refuse(kInvalidValue, "cuTensorMapEncodeTiled: null array"));
   if (type > CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ) {
@@ -99,8 +104,10 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuui
     const std::string what = "cuTensorMapEncodeTiled with swizzle " + std::to_string(swizzle);
     return driver_result(backend->unsupported(what.c_str()));
   }
-  if (static_cast<unsigned>(interleave) > 2 || static_cast<unsigned>(promotion) > 3 || static_cast<unsigned>(fill) > 1)
-    return driver_result(backend->refuse(kInvalidValue, "cuTensorMapEncodeTiled: enumerator out of range"));
+  if (static_cast<unsigned>(interleave) > 2 || static_cast<unsigned>(promotion) > 3 ||
+      static_cast<unsigned>(fill) > 1)
+    return driver_result(
+        backend->refuse(kInvalidValue, "cuTensorMapEncodeTiled: enumerator out of range"));
   ptxbench::plan::TensorMapArgs args;
   args.type = static_cast<ptxbench::plan::MapType>(type);
   args.rank = rank;
@@ -131,7 +138,8 @@ extern "C" void* ptxbench_driver_symbol(const char* name) {
     return dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
   }();
   for (const char* suffix : {"_v3", "_v2", ""})
-    if (void* found = self ? dlsym(self, (std::string(name) + suffix).c_str()) : nullptr) return found;
+    if (void* found = self ? dlsym(self, (std::string(name) + suffix).c_str()) : nullptr)
+      return found;
   return nullptr;
 }
 

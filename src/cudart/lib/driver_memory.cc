@@ -34,14 +34,20 @@ CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
   *out = address;
   return driver_result(status);
 }
-CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream) { return cuMemAlloc_v2(out, bytes); }
-CUresult cuMemFree_v2(CUdeviceptr address) { return driver_result(ptxbench_backend()->release(address)); }
+CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream) {
+  return cuMemAlloc_v2(out, bytes);
+}
+CUresult cuMemFree_v2(CUdeviceptr address) {
+  return driver_result(ptxbench_backend()->release(address));
+}
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree_v2(address); }
 CUresult cuMemAllocHost_v2(void** out, size_t bytes) {
-  *out = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  *out = ptxbench_backend()->allocate_host(bytes);
   return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
-CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned) { return cuMemAllocHost_v2(out, bytes); }
+CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned) {
+  return cuMemAllocHost_v2(out, bytes);
+}
 CUresult cuMemFreeHost(void* p) { return std::free(p), CUDA_SUCCESS; }
 CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
   *total = ptxbench_backend()->profile().memory_bytes;
@@ -59,17 +65,29 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr a
 CUresult cuMemcpy(CUdeviceptr d, CUdeviceptr s, size_t n) { return copy(d, s, n); }
 CUresult cuMemcpyAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream) { return copy(d, s, n); }
 CUresult cuMemcpyHtoD_v2(CUdeviceptr d, const void* s, size_t n) { return copy(d, host(s), n); }
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void* s, size_t n, CUstream) { return copy(d, host(s), n); }
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void* s, size_t n, CUstream) {
+  return copy(d, host(s), n);
+}
 CUresult cuMemcpyDtoH_v2(void* d, CUdeviceptr s, size_t n) { return copy(host(d), s, n); }
-CUresult cuMemcpyDtoHAsync_v2(void* d, CUdeviceptr s, size_t n, CUstream) { return copy(host(d), s, n); }
+CUresult cuMemcpyDtoHAsync_v2(void* d, CUdeviceptr s, size_t n, CUstream) {
+  return copy(host(d), s, n);
+}
 CUresult cuMemcpyDtoD_v2(CUdeviceptr d, CUdeviceptr s, size_t n) { return copy(d, s, n); }
-CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream) { return copy(d, s, n); }
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream) {
+  return copy(d, s, n);
+}
 CUresult cuMemsetD8_v2(CUdeviceptr d, unsigned char v, size_t n) { return fill(d, v, 1, n); }
 CUresult cuMemsetD16_v2(CUdeviceptr d, unsigned short v, size_t n) { return fill(d, v, 2, n); }
 CUresult cuMemsetD32_v2(CUdeviceptr d, unsigned v, size_t n) { return fill(d, v, 4, n); }
-CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream) { return fill(d, v, 1, n); }
-CUresult cuMemsetD16Async(CUdeviceptr d, unsigned short v, size_t n, CUstream) { return fill(d, v, 2, n); }
-CUresult cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream) { return fill(d, v, 4, n); }
+CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream) {
+  return fill(d, v, 1, n);
+}
+CUresult cuMemsetD16Async(CUdeviceptr d, unsigned short v, size_t n, CUstream) {
+  return fill(d, v, 2, n);
+}
+CUresult cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream) {
+  return fill(d, v, 4, n);
+}
 
 CUresult cuStreamCreate(CUstream* stream, unsigned) { return make_stream(stream); }
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) { return make_stream(stream); }

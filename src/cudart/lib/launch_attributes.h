@@ -1,5 +1,6 @@
 #pragma once
-// Launch attributes and function attributes: numbers and layouts are the same in driver and runtime.
+// Launch attributes and function attributes: numbers and layouts are the same in driver and
+// runtime.
 
 #include <cuda.h>
 
@@ -18,16 +19,22 @@ inline int apply_attributes(const CUlaunchAttribute* attributes, unsigned count,
         call->cluster[1] = value.clusterDim.y;
         call->cluster[2] = value.clusterDim.z;
         if (value.clusterDim.x == 0 || value.clusterDim.y == 0 || value.clusterDim.z == 0)
-          return ptxbench_backend()->refuse(kInvalidClusterSize, "launch attribute clusterDim has a zero extent");
+          return ptxbench_backend()->refuse(kInvalidClusterSize,
+                                            "launch attribute clusterDim has a zero extent");
         break;
-      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: call->cooperative = value.cooperative != 0; break;
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        call->cooperative = value.cooperative != 0;
+        break;
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
         call->programmatic_serialization = value.programmaticStreamSerializationAllowed != 0;
         break;
       // Hints: they change speed, never results.
-      case CU_LAUNCH_ATTRIBUTE_IGNORE: case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+      case CU_LAUNCH_ATTRIBUTE_IGNORE:
+      case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
       case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         break;
       default: {
@@ -40,22 +47,28 @@ inline int apply_attributes(const CUlaunchAttribute* attributes, unsigned count,
 }
 
 inline int set_function_attribute(Kernel* kernel, int attribute, int value) {
-  if (!kernel) return ptxbench_backend()->refuse(kInvalidDeviceFunction, "function attribute of no registered kernel");
+  if (!kernel)
+    return ptxbench_backend()->refuse(kInvalidDeviceFunction,
+                                      "function attribute of no registered kernel");
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
-      const int most = DeviceProfile::kSharedPerBlockOptin - static_cast<int>(kernel->static_shared());
+      const int most =
+          DeviceProfile::kSharedPerBlockOptin - static_cast<int>(kernel->static_shared());
       if (value < 0 || value > most) {
         const std::string why = std::string(kernel->name) + ": " + std::to_string(value) +
-                                " bytes of dynamic shared memory requested, at most " + std::to_string(most) +
-                                " are possible";
+                                " bytes of dynamic shared memory requested, at most " +
+                                std::to_string(most) + " are possible";
         return ptxbench_backend()->refuse(kInvalidValue, why.c_str());
       }
       kernel->max_dynamic_shared = static_cast<uint32_t>(value);
       return kSuccess;
     }
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return kernel->carveout = value, kSuccess;
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: return kernel->non_portable_cluster = value != 0, kSuccess;
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return kSuccess;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      return kernel->carveout = value, kSuccess;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+      return kernel->non_portable_cluster = value != 0, kSuccess;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      return kSuccess;
     default: {
       const std::string what = "function attribute " + std::to_string(attribute);
       return ptxbench_backend()->unsupported(what.c_str());

@@ -1,6 +1,6 @@
 #pragma once
-// Blocks and clusters that fit at once, by the CUDA occupancy rules for sm_90 and sm_100. Without a known
-// register count that limit is left out.
+// Blocks and clusters that fit at once, by the CUDA occupancy rules for sm_90 and sm_100. Without a
+// known register count that limit is left out.
 
 #include <algorithm>
 
@@ -31,7 +31,7 @@ inline int clusters_on_device(const DeviceProfile& profile, const Kernel& kernel
                               uint64_t dynamic_shared, uint64_t cluster) {
   const uint64_t blocks = blocks_per_sm(kernel, threads, dynamic_shared);
   if (cluster == 0) return 0;
-  uint64_t clusters = 0;   // a cluster stays within a GPC
+  uint64_t clusters = 0;  // a cluster stays within a GPC
   for (const auto& gpc : profile.gpcs) clusters += gpc[0] * (gpc[1] * blocks / cluster);
   return static_cast<int>(clusters);
 }

@@ -1,7 +1,7 @@
 #pragma once
-// What host code is told about the target device. Sources: NVIDIA's architecture white papers and data
-// sheets, CUDA programming guide table "Technical specifications per compute capability", and deviceQuery
-// outputs of the parts.
+// What host code is told about the target device. Sources: NVIDIA's architecture white papers and
+// data sheets, CUDA programming guide table "Technical specifications per compute capability", and
+// deviceQuery outputs of the parts.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@ struct DeviceProfile {
   uint64_t memory_bytes;
   int l2_bytes, persisting_l2_bytes;
   int clock_khz, memory_clock_khz, memory_bus_bits;
-  // SMs per GPC as (count, SMs) pairs, largest first: bounds how many clusters are co-resident. The split
-  // varies from die to die; this is the common one.
+  // SMs per GPC as (count, SMs) pairs, largest first: bounds how many clusters are co-resident. The
+  // split varies from die to die; this is the common one.
   int gpcs[2][2];
 
   // The same on every sm_90 and sm_100 part.
@@ -34,12 +34,42 @@ struct DeviceProfile {
 };
 
 constexpr DeviceProfile kProfiles[] = {
-    {"h100", "NVIDIA H100 80GB HBM3", 9, 0, 132, 85'029'158'912u, 52'428'800, 32'768'000,
-     1'980'000, 2'619'000, 5120, {{6, 16}, {2, 18}}},
-    {"h200", "NVIDIA H200", 9, 0, 132, 150'109'880'320u, 62'914'560, 39'321'600,
-     1'980'000, 3'201'000, 6144, {{6, 16}, {2, 18}}},
-    {"b200", "NVIDIA B200", 10, 0, 148, 191'497'895'936u, 132'644'864, 82'903'040,
-     1'965'000, 3'996'000, 8192, {{6, 18}, {2, 20}}},
+    {"h100",
+     "NVIDIA H100 80GB HBM3",
+     9,
+     0,
+     132,
+     85'029'158'912u,
+     52'428'800,
+     32'768'000,
+     1'980'000,
+     2'619'000,
+     5120,
+     {{6, 16}, {2, 18}}},
+    {"h200",
+     "NVIDIA H200",
+     9,
+     0,
+     132,
+     150'109'880'320u,
+     62'914'560,
+     39'321'600,
+     1'980'000,
+     3'201'000,
+     6144,
+     {{6, 16}, {2, 18}}},
+    {"b200",
+     "NVIDIA B200",
+     10,
+     0,
+     148,
+     191'497'895'936u,
+     132'644'864,
+     82'903'040,
+     1'965'000,
+     3'996'000,
+     8192,
+     {{6, 18}, {2, 20}}},
 };
 
 inline const DeviceProfile* find_profile(const char* key) {

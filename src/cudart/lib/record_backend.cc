@@ -12,13 +12,14 @@
 
 namespace ptxbench::cudart {
 
-extern uint64_t clock_skew_s;   // clock.cc
+extern uint64_t clock_skew_s;  // clock.cc
 
 namespace {
 
-constexpr uint64_t kAlignment = 512;            // what cudaMalloc and PyTorch guarantee in practice
-constexpr uint64_t kGuard = 64 << 10;           // between buffers, so that one past the end is nobody else's
-constexpr uint64_t kDeviceWindow = uint64_t{1} << 42;   // addresses from the base on that count as device
+constexpr uint64_t kAlignment = 512;   // what cudaMalloc and PyTorch guarantee in practice
+constexpr uint64_t kGuard = 64 << 10;  // between buffers, so that one past the end is nobody else's
+constexpr uint64_t kDeviceWindow = uint64_t{1}
+                                   << 42;  // addresses from the base on that count as device
 constexpr uint64_t kMaxRecording = uint64_t{768} << 20;
 
 }  // namespace
@@ -45,7 +46,8 @@ bool RecordBackend::start(const wire::Request& request, uint64_t* addresses) {
     const wire::ArgumentInfo& argument = request.arguments[i];
     addresses[i] = place(argument.bytes);
     allocations_[addresses[i]] = {argument.bytes, wire::BufferKind::argument, &argument};
-    emit_buffer(wire::BufferKind::argument, static_cast<uint32_t>(i), argument.name, addresses[i], argument.bytes);
+    emit_buffer(wire::BufferKind::argument, static_cast<uint32_t>(i), argument.name, addresses[i],
+                argument.bytes);
   }
   return true;
 }
@@ -175,7 +177,8 @@ int RecordBackend::release(uint64_t address) {
   std::lock_guard lock(mutex_);
   if (address == 0) return kSuccess;
   const auto found = allocations_.find(address);
-  if (found == allocations_.end() || found->second.kind != wire::BufferKind::scratch || found->second.freed)
+  if (found == allocations_.end() || found->second.kind != wire::BufferKind::scratch ||
+      found->second.freed)
     return refuse(kInvalidValue, "free of an address that is not a live allocation");
   found->second.freed = true;
   scratch_bytes_ -= found->second.bytes;
@@ -203,14 +206,28 @@ bool RecordBackend::find(uint64_t address, uint64_t* base, uint64_t* bytes) cons
   return true;
 }
 
+void* RecordBackend::allocate_host(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (bytes == 0 || bytes > profile_.memory_bytes) return nullptr;
+  void* memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  if (!memory) return nullptr;
+  wire::Writer w;
+  w.put(reinterpret_cast<uint64_t>(memory));
+  w.put(bytes);
+  emit(wire::Kind::host_buffer, w);
+  return memory;
+}
+
 int RecordBackend::check_range(uint64_t address, uint64_t bytes, const char* what) {
   uint64_t base = 0;
   const Allocation* found = containing(address, &base);
   if (found && !found->freed && bytes <= found->bytes - (address - base)) return kSuccess;
   char text[160];
-  std::snprintf(text, sizeof text, "%s of %llu bytes %s", what, static_cast<unsigned long long>(bytes),
-                !found ? "at an address that is no device allocation"
-                       : found->freed ? "on freed memory" : "runs past the end of its allocation");
+  std::snprintf(text, sizeof text, "%s of %llu bytes %s", what,
+                static_cast<unsigned long long>(bytes),
+                !found         ? "at an address that is no device allocation"
+                : found->freed ? "on freed memory"
+                               : "runs past the end of its allocation");
   return refuse(kInvalidValue, text);
 }
 
@@ -259,16 +276,19 @@ int RecordBackend::read_back(uint64_t dst, uint64_t src, uint64_t bytes) {
   if (const int status = check_range(src, bytes, "copy")) return status;
   uint64_t base = 0;
   const Allocation& from = *containing(src, &base);
-  const bool known = from.argument && from.argument->host_bytes.size() == from.bytes && from.bytes > 0;
+  const bool known =
+      from.argument && from.argument->host_bytes.size() == from.bytes && from.bytes > 0;
   if (known && !from.written && !launched_) {
-    std::memcpy(reinterpret_cast<void*>(dst), from.argument->host_bytes.data() + (src - base), bytes);
+    std::memcpy(reinterpret_cast<void*>(dst), from.argument->host_bytes.data() + (src - base),
+                bytes);
     return kSuccess;
   }
   wire::Writer w;
   const std::string name = from.argument ? "argument " + from.argument->name
-                           : from.kind == wire::BufferKind::symbol ? "a device symbol" : "a scratch buffer";
-  w.put_string("host code copies " + std::to_string(bytes) + " bytes of " + name + " back from the device" +
-               (launched_ ? " after a kernel launch" : ""));
+                           : from.kind == wire::BufferKind::symbol ? "a device symbol"
+                                                                   : "a scratch buffer";
+  w.put_string("host code copies " + std::to_string(bytes) + " bytes of " + name +
+               " back from the device" + (launched_ ? " after a kernel launch" : ""));
   emit(wire::Kind::readback, w);
   return kNotSupported;
 }
@@ -276,7 +296,8 @@ int RecordBackend::read_back(uint64_t dst, uint64_t src, uint64_t bytes) {
 int RecordBackend::encode_tensor_map(const plan::TensorMapArgs& args, void* out) {
   std::lock_guard lock(mutex_);
   if (!out || reinterpret_cast<uint64_t>(out) % 64 != 0)
-    return refuse(kInvalidValue, "cuTensorMapEncodeTiled: the tensor map is not aligned to 64 bytes");
+    return refuse(kInvalidValue,
+                  "cuTensorMapEncodeTiled: the tensor map is not aligned to 64 bytes");
   if (const auto checked = plan::check(args); !checked.ok())
     return refuse(kInvalidValue, ("cuTensorMapEncodeTiled: " + checked.error().message).c_str());
   if (!containing(args.global_address))
@@ -329,10 +350,12 @@ int RecordBackend::refuse(int status, const char* why) {
   return status;
 }
 
-// ---------------------------------------------------------------------------------------- the process's one
+// ---------------------------------------------------------------------------------------- the
+// process's one
 namespace {
 RecordBackend& instance() {
-  static RecordBackend* backend = new RecordBackend;  // never destroyed: libraries may call during exit
+  static RecordBackend* backend =
+      new RecordBackend;  // never destroyed: libraries may call during exit
   return *backend;
 }
 }  // namespace

@@ -31,6 +31,7 @@ class RecordBackend final : public Backend {
   bool is_device(uint64_t address) const override;
   bool find(uint64_t address, uint64_t* base, uint64_t* bytes) const override;
   uint64_t allocated_bytes() const override { return scratch_bytes_; }
+  void* allocate_host(uint64_t bytes) override;
   int memset(uint64_t dst, uint32_t value, uint32_t element_size, uint64_t bytes) override;
   int copy(uint64_t dst, uint64_t src, uint64_t bytes) override;
   int encode_tensor_map(const plan::TensorMapArgs& args, void* out) override;
@@ -43,7 +44,7 @@ class RecordBackend final : public Backend {
     uint64_t bytes = 0;
     wire::BufferKind kind = wire::BufferKind::scratch;
     const wire::ArgumentInfo* argument = nullptr;
-    bool written = false;     // by a step of the plan
+    bool written = false;  // by a step of the plan
     bool freed = false;
   };
   struct Symbol {
@@ -54,8 +55,8 @@ class RecordBackend final : public Backend {
   uint64_t place(uint64_t bytes);
   Allocation* containing(uint64_t address, uint64_t* base = nullptr);
   void emit(wire::Kind kind, const wire::Writer& payload);
-  void emit_buffer(wire::BufferKind kind, uint32_t argument, const std::string& name, uint64_t address,
-                   uint64_t bytes);
+  void emit_buffer(wire::BufferKind kind, uint32_t argument, const std::string& name,
+                   uint64_t address, uint64_t bytes);
   int check_launch(const LaunchCall& call, const uint32_t* cluster);
   int check_target();
   int check_cluster(const LaunchCall& call, const uint32_t* cluster);
@@ -67,8 +68,8 @@ class RecordBackend final : public Backend {
   const wire::Request* request_ = nullptr;
   DeviceProfile profile_ = kProfiles[1];
   int fd_ = -1;
-  uint64_t written_ = 0;       // bytes of the recording
-  uint64_t next_ = 0;          // next fake address
+  uint64_t written_ = 0;  // bytes of the recording
+  uint64_t next_ = 0;     // next fake address
   uint64_t scratch_bytes_ = 0;
   uint32_t maps_ = 0;
   bool launched_ = false;

@@ -30,7 +30,8 @@ void fill_properties(cudaDeviceProp* out) {
   out->regsPerBlock = out->regsPerMultiprocessor = DeviceProfile::kRegistersPerSm;
   out->warpSize = DeviceProfile::kWarp;
   out->memPitch = 0x7fffffff;
-  out->maxThreadsPerBlock = out->maxThreadsDim[0] = out->maxThreadsDim[1] = DeviceProfile::kMaxThreadsPerBlock;
+  out->maxThreadsPerBlock = out->maxThreadsDim[0] = out->maxThreadsDim[1] =
+      DeviceProfile::kMaxThreadsPerBlock;
   out->maxThreadsDim[2] = 64;
   out->maxGridSize[0] = 0x7fffffff;
   out->maxGridSize[1] = out->maxGridSize[2] = 65535;
@@ -55,7 +56,8 @@ void fill_properties(cudaDeviceProp* out) {
   out->maxBlocksPerMultiProcessor = DeviceProfile::kMaxBlocksPerSm;
   out->accessPolicyMaxWindowSize = attribute(cudaDevAttrMaxAccessPolicyWindowSize);
   out->reservedSharedMemPerBlock = DeviceProfile::kReservedShared;
-  out->hostRegisterSupported = out->memoryPoolsSupported = out->clusterLaunch = out->ipcEventSupported = 1;
+  out->hostRegisterSupported = out->memoryPoolsSupported = out->clusterLaunch =
+      out->ipcEventSupported = 1;
 }
 
 }  // namespace
@@ -64,7 +66,9 @@ extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
 cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : set_last(cudaErrorInvalidDevice); }
+cudaError_t cudaSetDevice(int device) {
+  return device == 0 ? cudaSuccess : set_last(cudaErrorInvalidDevice);
+}
 cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return cudaSetDevice(device); }
 cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
@@ -78,7 +82,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device) {
   if (device != 0) return set_last(cudaErrorInvalidDevice);
-  if (!value || !device_attribute(ptxbench_backend()->profile(), which, value)) return set_last(cudaErrorInvalidValue);
+  if (!value || !device_attribute(ptxbench_backend()->profile(), which, value))
+    return set_last(cudaErrorInvalidValue);
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* out, int device) {
@@ -97,7 +102,8 @@ const char* cudaGetErrorString(cudaError_t error) { return error_text(error); }
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** out, unsigned, unsigned long long,
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** out, unsigned,
+                                             unsigned long long,
                                              cudaDriverEntryPointQueryResult* status) {
   if (!name || !out) return set_last(cudaErrorInvalidValue);
   *out = ptxbench_driver_symbol(name);
@@ -105,7 +111,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** out, unsig
   return cudaSuccess;
 }
 cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char* name, void** out, unsigned version,
-                                                  unsigned long long flags, cudaDriverEntryPointQueryResult* status) {
+                                                  unsigned long long flags,
+                                                  cudaDriverEntryPointQueryResult* status) {
   return cudaGetDriverEntryPointByVersion(name, out, version, flags, status);
 }
 cudaError_t cudaGetDriverEntryPoint(const char* name, void** out, unsigned long long flags,

@@ -15,20 +15,25 @@ uint64_t number(const void* p) { return reinterpret_cast<uint64_t>(p); }
 cudaError_t copy(uint64_t dst, uint64_t src, size_t bytes, cudaMemcpyKind kind) {
   Backend* b = ptxbench_backend();
   const bool dst_device = b->is_device(dst), src_device = b->is_device(src);
-  const bool fits = kind == cudaMemcpyDefault || bytes == 0 ||
-                    (dst_device == (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) &&
-                     src_device == (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice));
-  if (!fits) return set_last(b->refuse(kInvalidValue, "cudaMemcpy: the direction does not fit the addresses"));
+  const bool fits =
+      kind == cudaMemcpyDefault || bytes == 0 ||
+      (dst_device == (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) &&
+       src_device == (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice));
+  if (!fits)
+    return set_last(
+        b->refuse(kInvalidValue, "cudaMemcpy: the direction does not fit the addresses"));
   return set_last(b->copy(dst, src, bytes));
 }
 
-cudaError_t copy_2d(uint64_t dst, size_t dst_pitch, uint64_t src, size_t src_pitch, size_t width, size_t height,
-                    cudaMemcpyKind kind) {
+cudaError_t copy_2d(uint64_t dst, size_t dst_pitch, uint64_t src, size_t src_pitch, size_t width,
+                    size_t height, cudaMemcpyKind kind) {
   if (width > dst_pitch || width > src_pitch)
-    return set_last(ptxbench_backend()->refuse(kInvalidValue, "cudaMemcpy2D: width is larger than a pitch"));
+    return set_last(
+        ptxbench_backend()->refuse(kInvalidValue, "cudaMemcpy2D: width is larger than a pitch"));
   if (width == dst_pitch && width == src_pitch) return copy(dst, src, width * height, kind);
   for (size_t row = 0; row < height; ++row)
-    if (const cudaError_t error = copy(dst + row * dst_pitch, src + row * src_pitch, width, kind)) return error;
+    if (const cudaError_t error = copy(dst + row * dst_pitch, src + row * src_pitch, width, kind))
+      return error;
   return cudaSuccess;
 }
 
@@ -37,7 +42,8 @@ cudaError_t locate(const void* symbol, size_t offset, size_t bytes, uint64_t* ad
   uint64_t base = 0, size = 0;
   if (!ptxbench_backend()->symbol(symbol, &base, &size)) return set_last(cudaErrorInvalidSymbol);
   if (offset > size || bytes > size - offset)
-    return set_last(ptxbench_backend()->refuse(kInvalidValue, "copy runs past the end of a device symbol"));
+    return set_last(
+        ptxbench_backend()->refuse(kInvalidValue, "copy runs past the end of a device symbol"));
   return *address = base + offset, cudaSuccess;
 }
 
@@ -48,7 +54,7 @@ cudaError_t allocate(void** out, size_t bytes) {
   return *out = reinterpret_cast<void*>(address), set_last(status);
 }
 cudaError_t allocate_host(void** out, size_t bytes) {
-  *out = bytes ? std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : nullptr;
+  *out = ptxbench_backend()->allocate_host(bytes);
   return *out || bytes == 0 ? cudaSuccess : set_last(cudaErrorMemoryAllocation);
 }
 cudaError_t make_stream(cudaStream_t* out) {
@@ -83,6 +89,22 @@ cudaError_t cudaHostAlloc(void** out, size_t bytes, unsigned) { return allocate_
 cudaError_t cudaFreeHost(void* p) { return std::free(p), cudaSuccess; }
 cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+
+// Memory pools: one, without limits; its attributes tune reuse, which does not happen here.
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* out, int) {
+  return *out = reinterpret_cast<cudaMemPool_t>(ptxbench_backend()), cudaSuccess;
+}
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* out, int device) {
+  return cudaDeviceGetDefaultMemPool(out, device);
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
+cudaError_t cudaMallocFromPoolAsync(void** out, size_t bytes, cudaMemPool_t, cudaStream_t) {
+  return allocate(out, bytes);
+}
+WITH_PTSZ(cudaMallocFromPoolAsync, (void** out, size_t n, cudaMemPool_t p, cudaStream_t s),
+          (out, n, p, s))
+
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
   *total = ptxbench_backend()->profile().memory_bytes;
   return *free_bytes = *total - ptxbench_backend()->allocated_bytes(), cudaSuccess;
@@ -92,15 +114,19 @@ cudaError_t cudaMemset(void* p, int value, size_t bytes) {
   return set_last(ptxbench_backend()->memset(number(p), static_cast<uint8_t>(value), 1, bytes));
 }
 WITH_PTSZ(cudaMemset, (void* p, int v, size_t n), (p, v, n))
-cudaError_t cudaMemsetAsync(void* p, int value, size_t bytes, cudaStream_t) { return cudaMemset(p, value, bytes); }
+cudaError_t cudaMemsetAsync(void* p, int value, size_t bytes, cudaStream_t) {
+  return cudaMemset(p, value, bytes);
+}
 WITH_PTSZ(cudaMemsetAsync, (void* p, int v, size_t n, cudaStream_t s), (p, v, n, s))
 cudaError_t cudaMemset2D(void* p, size_t pitch, int value, size_t width, size_t height) {
   if (width > pitch) return set_last(cudaErrorInvalidValue);
   for (size_t row = 0; row < height; ++row)
-    if (const cudaError_t error = cudaMemset(static_cast<char*>(p) + row * pitch, value, width)) return error;
+    if (const cudaError_t error = cudaMemset(static_cast<char*>(p) + row * pitch, value, width))
+      return error;
   return cudaSuccess;
 }
-cudaError_t cudaMemset2DAsync(void* p, size_t pitch, int value, size_t width, size_t height, cudaStream_t) {
+cudaError_t cudaMemset2DAsync(void* p, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t) {
   return cudaMemset2D(p, pitch, value, width, height);
 }
 
@@ -111,12 +137,14 @@ WITH_PTSZ(cudaMemcpy, (void* d, const void* s, size_t n, cudaMemcpyKind k), (d, 
 cudaError_t cudaMemcpyAsync(void* d, const void* s, size_t n, cudaMemcpyKind kind, cudaStream_t) {
   return copy(number(d), number(s), n, kind);
 }
-WITH_PTSZ(cudaMemcpyAsync, (void* d, const void* s, size_t n, cudaMemcpyKind k, cudaStream_t t), (d, s, n, k, t))
-cudaError_t cudaMemcpy2D(void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h, cudaMemcpyKind kind) {
+WITH_PTSZ(cudaMemcpyAsync, (void* d, const void* s, size_t n, cudaMemcpyKind k, cudaStream_t t),
+          (d, s, n, k, t))
+cudaError_t cudaMemcpy2D(void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h,
+                         cudaMemcpyKind kind) {
   return copy_2d(number(d), dp, number(s), sp, w, h, kind);
 }
-cudaError_t cudaMemcpy2DAsync(void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h, cudaMemcpyKind kind,
-                              cudaStream_t) {
+cudaError_t cudaMemcpy2DAsync(void* d, size_t dp, const void* s, size_t sp, size_t w, size_t h,
+                              cudaMemcpyKind kind, cudaStream_t) {
   return copy_2d(number(d), dp, number(s), sp, w, h, kind);
 }
 
@@ -127,27 +155,32 @@ cudaError_t cudaGetSymbolAddress(void** out, const void* symbol) {
 }
 cudaError_t cudaGetSymbolSize(size_t* bytes, const void* symbol) {
   uint64_t address = 0;
-  return ptxbench_backend()->symbol(symbol, &address, bytes) ? cudaSuccess : set_last(cudaErrorInvalidSymbol);
+  return ptxbench_backend()->symbol(symbol, &address, bytes) ? cudaSuccess
+                                                             : set_last(cudaErrorInvalidSymbol);
 }
-cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* s, size_t n, size_t offset, cudaMemcpyKind kind) {
+cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* s, size_t n, size_t offset,
+                               cudaMemcpyKind kind) {
   uint64_t address = 0;
   if (const cudaError_t error = locate(symbol, offset, n, &address)) return error;
   return copy(address, number(s), n, kind);
 }
-WITH_PTSZ(cudaMemcpyToSymbol, (const void* y, const void* s, size_t n, size_t o, cudaMemcpyKind k), (y, s, n, o, k))
-cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* s, size_t n, size_t offset, cudaMemcpyKind kind,
-                                    cudaStream_t) {
+WITH_PTSZ(cudaMemcpyToSymbol, (const void* y, const void* s, size_t n, size_t o, cudaMemcpyKind k),
+          (y, s, n, o, k))
+cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* s, size_t n, size_t offset,
+                                    cudaMemcpyKind kind, cudaStream_t) {
   return cudaMemcpyToSymbol(symbol, s, n, offset, kind);
 }
 WITH_PTSZ(cudaMemcpyToSymbolAsync,
-          (const void* y, const void* s, size_t n, size_t o, cudaMemcpyKind k, cudaStream_t t), (y, s, n, o, k, t))
-cudaError_t cudaMemcpyFromSymbol(void* d, const void* symbol, size_t n, size_t offset, cudaMemcpyKind kind) {
+          (const void* y, const void* s, size_t n, size_t o, cudaMemcpyKind k, cudaStream_t t),
+          (y, s, n, o, k, t))
+cudaError_t cudaMemcpyFromSymbol(void* d, const void* symbol, size_t n, size_t offset,
+                                 cudaMemcpyKind kind) {
   uint64_t address = 0;
   if (const cudaError_t error = locate(symbol, offset, n, &address)) return error;
   return copy(number(d), address, n, kind);
 }
-cudaError_t cudaMemcpyFromSymbolAsync(void* d, const void* symbol, size_t n, size_t offset, cudaMemcpyKind kind,
-                                      cudaStream_t) {
+cudaError_t cudaMemcpyFromSymbolAsync(void* d, const void* symbol, size_t n, size_t offset,
+                                      cudaMemcpyKind kind, cudaStream_t) {
   return cudaMemcpyFromSymbol(d, symbol, n, offset, kind);
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* out, const void* p) {
@@ -162,7 +195,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* out, const void* p) 
 
 cudaError_t cudaStreamCreate(cudaStream_t* out) { return make_stream(out); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* out, unsigned) { return make_stream(out); }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* out, unsigned, int) { return make_stream(out); }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* out, unsigned, int) {
+  return make_stream(out);
+}
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 WITH_PTSZ(cudaStreamSynchronize, (cudaStream_t s), (s))
@@ -170,6 +205,10 @@ cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
   return *status = cudaStreamCaptureStatusNone, cudaSuccess;
+}
+cudaError_t cudaStreamGetFlags(cudaStream_t, unsigned* flags) { return *flags = 0, cudaSuccess; }
+cudaError_t cudaStreamGetPriority(cudaStream_t, int* priority) {
+  return *priority = 0, cudaSuccess;
 }
 cudaError_t cudaStreamGetDevice(cudaStream_t, int* device) { return *device = 0, cudaSuccess; }
 cudaError_t cudaEventCreate(cudaEvent_t* out) { return make_event(out); }
@@ -181,6 +220,8 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t, cudaStream_t, unsigned) { retu
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
 // Nothing runs while recording, so nothing takes time: every measurement is the same.
-cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) { return *ms = 0.001f, cudaSuccess; }
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
+  return *ms = 0.001f, cudaSuccess;
+}
 
 }  // extern "C"

@@ -26,7 +26,8 @@ void** __cudaRegisterFatBinary(void* fatbin) {
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
-void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, void*, void*, void*, void*, int*) {
+void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, void*, void*,
+                            void*, void*, int*) {
   ptxbench_backend()->register_function(host, name);
 }
 void __cudaRegisterVar(void**, char* host, char*, const char* name, int, size_t bytes, int, int) {

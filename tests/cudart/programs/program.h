@@ -1,6 +1,6 @@
 #pragma once
-// What nvcc generates around host code, by hand: registration of kernels and symbols, and the exported
-// entry points of the TVM-FFI C ABI.
+// What nvcc generates around host code, by hand: registration of kernels and symbols, and the
+// exported entry points of the TVM-FFI C ABI.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -9,7 +9,8 @@
 extern "C" {
 void** __cudaRegisterFatBinary(void*);
 void __cudaRegisterFatBinaryEnd(void**);
-void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*);
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*,
+                            void*, int*);
 void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int);
 unsigned __cudaPushCallConfiguration(dim3, dim3, size_t, void*);
 cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, size_t*, void*);
@@ -44,8 +45,9 @@ inline int check(cudaError_t error) {
 inline char vec, with_struct, with_map, shared_user, pairs, not_in_ptx;
 inline char table, scale;
 
-#define PROGRAM(name) \
-  extern "C" __attribute__((visibility("default"))) int __tvm_ffi_##name(void*, const Any* arguments, int32_t count, Any*)
+#define PROGRAM(name)                                                     \
+  extern "C" __attribute__((visibility("default"))) int __tvm_ffi_##name( \
+      void*, const Any* arguments, int32_t count, Any*)
 #define DATA(i) static_cast<char*>(arguments[i].tensor->data)
 #define UNUSED (void)arguments, (void)count
 
