@@ -3,6 +3,8 @@
 BUILD := build
 DEMO  := examples/candidates/gemm_bf16.md --task gemm_n7168_k5120 --workload smoke
 JOBS  ?= $(shell nproc)
+# One progress line on a terminal, silence elsewhere; errors always.
+NINJA := ninja -C $(BUILD) -j $(JOBS) $$([ -t 1 ] || echo --quiet)
 
 .PHONY: all build demo test format lint clean setup configure
 .DEFAULT_GOAL := build
@@ -15,11 +17,11 @@ configure: setup
 	@test -f $(BUILD)/build.ninja || cmake --preset default --log-level=WARNING
 
 build: configure
-	@ninja -C $(BUILD) -j $(JOBS) --quiet
+	@$(NINJA)
 
 demo: configure
 	@echo "building ptxbench ..." >&2
-	@ninja -C $(BUILD) -j $(JOBS) --quiet ptxbench
+	@$(NINJA) ptxbench
 	$(BUILD)/bin/ptxbench eval $(DEMO)
 
 test: build
