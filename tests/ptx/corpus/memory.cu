@@ -1,4 +1,5 @@
-// Constant and global tables with initialisers, symbols in initialisers, managed memory, volatile, atomics.
+// Constant and global tables with initialisers, symbols in initialisers, managed memory, volatile,
+// atomics.
 #include <cstdint>
 
 __constant__ float coefficients[8] = {1.0f, -2.5f, 3.25f, 0.0f, 1e-30f, 65504.0f};

@@ -24,7 +24,8 @@ __global__ void halves(__half2* h, __nv_bfloat162* b, float* f) {
   f[6] = htanh(x.x);
 }
 
-__global__ void eights(__nv_fp8_e4m3* a, __nv_fp8_e5m2* b, __nv_fp8x2_e4m3* c, __nv_fp8x4_e4m3* d, float* f) {
+__global__ void eights(__nv_fp8_e4m3* a, __nv_fp8_e5m2* b, __nv_fp8x2_e4m3* c, __nv_fp8x4_e4m3* d,
+                       float* f) {
   a[0] = __nv_fp8_e4m3(f[0]);
   b[0] = __nv_fp8_e5m2(f[1]);
   f[2] = float(a[1]) + float(b[1]);
@@ -34,7 +35,8 @@ __global__ void eights(__nv_fp8_e4m3* a, __nv_fp8_e5m2* b, __nv_fp8x2_e4m3* c, _
   f[9] = v.x + v.y * v.z - v.w;
 }
 
-__global__ void integers(long long* a, int* b, unsigned char* c, unsigned short* d, unsigned long long* u) {
+__global__ void integers(long long* a, int* b, unsigned char* c, unsigned short* d,
+                         unsigned long long* u) {
   a[0] = a[1] / a[2] + a[3] % a[4];
   b[0] = b[1] / b[2] + b[3] % 13;
   u[0] = u[1] / 10 + __umul64hi(u[2], u[3]) + (u[4] >> 3);
@@ -49,7 +51,8 @@ __global__ void integers(long long* a, int* b, unsigned char* c, unsigned short*
 __global__ void conversions(double* d, float* f, int* i, unsigned long long* u) {
   d[0] = f[0] + double(i[0]) + double(u[0]);
   f[1] = float(d[1]);
-  i[1] = int(f[2]) + __float2int_rd(f[3]) + __double2int_ru(d[2]) + int(rintf(f[4])) + int(floor(d[3]));
+  i[1] = int(f[2]) + __float2int_rd(f[3]) + __double2int_ru(d[2]) + int(rintf(f[4])) +
+         int(floor(d[3]));
   u[1] = (unsigned long long)(f[5]) + __double2ull_rn(d[4]);
   f[6] = ceilf(f[7]) + truncf(f[8]) + roundf(f[9]) + __saturatef(f[10]) + __int_as_float(i[2]);
   d[5] = __fma_rz(d[6], d[7], d[8]) + __ddiv_rn(d[9], d[10]) + __dsqrt_rn(d[11]);

@@ -1,4 +1,5 @@
-// Templates over types, unrolled loops, vector loads, local arrays, dynamic and static shared memory.
+// Templates over types, unrolled loops, vector loads, local arrays, dynamic and static shared
+// memory.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

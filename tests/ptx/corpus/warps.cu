@@ -10,10 +10,12 @@ __global__ void warps(int* out, unsigned mask) {
   v += __any_sync(mask, v > 3) + __all_sync(mask, v > 4) + __ballot_sync(mask, v & 1);
   int all_equal;
   v += __match_any_sync(mask, v) + __match_all_sync(mask, v, &all_equal) + all_equal;
-  v += __reduce_add_sync(mask, v) + __reduce_max_sync(mask, v) + __reduce_xor_sync(mask, unsigned(v));
+  v += __reduce_add_sync(mask, v) + __reduce_max_sync(mask, v) +
+       __reduce_xor_sync(mask, unsigned(v));
   v += __activemask() + __popc(v) + __clz(v) + __ffs(v) + __brev(v) + __byte_perm(v, lane, 0x1234);
   v += __funnelshift_l(v, lane, 5) + __popcll(out[1]) + __dp4a(v, lane, 3) + __sad(v, lane, 1u);
-  v += __vadd4(v, lane) + __vabsdiffu4(v, lane) + __mulhi(v, lane) + __umul24(v, lane) + __fns(v, 0, 1);
+  v += __vadd4(v, lane) + __vabsdiffu4(v, lane) + __mulhi(v, lane) + __umul24(v, lane) +
+       __fns(v, 0, 1);
   __syncwarp(mask);
   v += __syncthreads_count(v > 0) + __syncthreads_and(v) + __syncthreads_or(v);
   __nanosleep(20);
