@@ -157,11 +157,12 @@ void Lexer::advance() {
     token_.text = token_.text.substr(1, token_.text.size() - 2);
     return;
   }
-  std::string_view two = text_.substr(position_, 2);
-  for (std::string_view pair : {"<<", ">>", "<=", ">=", "==", "!=", "&&", "||"})
-    if (two == pair) return take(Token::Kind::punctuation, position_ + 2);
+  char second = position_ + 1 < text_.size() ? text_[position_ + 1] : '\0';
+  bool pair = (second == ch && std::string_view("<>=&|").find(ch) != std::string_view::npos) ||
+              (second == '=' && (ch == '<' || ch == '>' || ch == '!'));
+  if (pair) return take(Token::Kind::punctuation, position_ + 2);
   constexpr std::string_view kSingle = "{}()[]<>,;:=+-*/%!~&|^?@.";
-  if (kSingle.find(ch) != std::string_view::npos && two != "/*")
+  if (kSingle.find(ch) != std::string_view::npos && (ch != '/' || second != '*'))
     return take(Token::Kind::punctuation, position_ + 1);
   take(Token::Kind::invalid, position_ + 1);
 }

@@ -20,8 +20,9 @@ struct Token {
   std::string_view text;
   uint32_t line = 1, column = 1;
 
-  bool is(std::string_view punctuation) const {
-    return kind == Kind::punctuation && text == punctuation;
+  bool is(std::string_view punctuation) const {  // one or two characters
+    return kind == Kind::punctuation && text[0] == punctuation[0] &&
+           text.size() == punctuation.size() && text.back() == punctuation.back();
   }
   bool is_directive(std::string_view with_dot) const {
     return kind == Kind::directive && text == with_dot;

@@ -9,11 +9,34 @@
 namespace ptxbench::ptx {
 namespace {
 
-// Binary operators, loosest first.
-constexpr std::string_view kLevels[][4] = {
-    {"||"},       {"&&"},     {"|"},          {"^"}, {"&"}, {"==", "!="}, {"<", "<=", ">", ">="},
-    {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
-constexpr int kLevelCount = std::size(kLevels);
+// How tightly a binary operator binds, 0 the loosest; -1: the token is none.
+int level_of(const Token& token) {
+  if (token.kind != Token::Kind::punctuation) return -1;
+  bool twice = token.text.size() == 2;
+  switch (token.text[0]) {
+    case '|':
+      return twice ? 0 : 2;
+    case '&':
+      return twice ? 1 : 4;
+    case '^':
+      return 3;
+    case '=':
+    case '!':
+      return twice ? 5 : -1;
+    case '<':
+    case '>':
+      return twice && token.text[1] != '=' ? 7 : 6;
+    case '+':
+    case '-':
+      return 8;
+    case '*':
+    case '/':
+    case '%':
+      return 9;
+    default:
+      return -1;
+  }
+}
 
 Constant from_double(double value) { return {true, false, false, std::bit_cast<uint64_t>(value)}; }
 Constant from_bool(bool value) { return {false, false, false, value ? uint64_t{1} : 0}; }
@@ -111,16 +134,13 @@ bool Parser::parse_ternary(Constant* out, size_t depth) {
   return true;
 }
 
-bool Parser::parse_binary(Constant* out, int level, size_t depth) {
-  if (level == kLevelCount) return parse_unary(out, depth);
-  if (!parse_binary(out, level + 1, depth)) return false;
+// Operators that bind at least as tightly as `lowest`.
+bool Parser::parse_binary(Constant* out, int lowest, size_t depth) {
+  if (!parse_unary(out, depth)) return false;
   while (true) {
-    const Token op = lexer_.peek();
-    if (op.kind != Token::Kind::punctuation) return true;
-    bool mine = false;
-    for (std::string_view text : kLevels[level]) mine |= !text.empty() && op.text == text;
-    if (!mine) return true;
-    lexer_.next();
+    int level = level_of(lexer_.peek());
+    if (level < lowest) return true;
+    const Token op = lexer_.next();
     Constant right;
     if (!parse_binary(&right, level + 1, depth) || !apply(op, out, right)) return false;
   }

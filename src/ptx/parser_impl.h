@@ -157,7 +157,7 @@ class Parser {
   bool parse_constant(Constant* out) { return parse_ternary(out, 0); }
   bool parse_integer(std::string_view what, int64_t* out);
   bool parse_ternary(Constant* out, size_t depth);
-  bool parse_binary(Constant* out, int level, size_t depth);
+  bool parse_binary(Constant* out, int lowest, size_t depth);
   bool parse_unary(Constant* out, size_t depth);
   bool parse_primary(Constant* out, size_t depth);
   bool parse_cast(Constant* out, size_t depth);
