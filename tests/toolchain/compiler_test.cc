@@ -155,17 +155,6 @@ TEST(Compiler, FallsBackToPublishedHeaders) {
   EXPECT_TRUE(out.published_headers);
 }
 
-// Everything but the fall-back's trigger: the same candidates with the published headers.
-TEST(Compiler, PublishedHeadersAcceptTheSameCandidates) {
-  for (const char* name : {"saxpy.cu"}) {
-    const std::string source =
-        candidate(name) + "\nstatic tvm::ffi::Any unused_any() { return 1; }\n";
-    const CompiledCandidate out = must_run(request_for(source, name));
-    EXPECT_TRUE(out.ok) << errors_of(out);
-    EXPECT_TRUE(out.published_headers);
-  }
-}
-
 TEST(Compiler, ErrorsNameTheLine) {
   const CompiledCandidate out = must_run(request_for(around("", "  bar();")));
   EXPECT_FALSE(out.ok);

@@ -3,7 +3,7 @@
 // The calling convention of an exported TVM-FFI function: values are 16 bytes, a type index and a
 // payload. Only what crosses the border in a candidate's call.
 
-#include <dlpack/dlpack.h>
+#include "../../dlpack/dlpack.h"
 
 #define TVM_FFI_DLL __attribute__((visibility("default")))
 #define TVM_FFI_DLL_EXPORT __attribute__((visibility("default")))

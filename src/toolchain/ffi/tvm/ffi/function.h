@@ -118,15 +118,14 @@ struct Argument<Tensor> : TensorArgument<Tensor> {};
 template <>
 struct Argument<DLTensor*> : TensorArgument<DLTensor*> {};
 
-// tvm::ffi::Optional and std::optional.
-template <template <class> class Maybe, class T>
-struct Argument<Maybe<T>, decltype((void)std::declval<Maybe<T>>().has_value())> {
+template <class T>
+struct Argument<Optional<T>> {
   static const char* name() { return Argument<T>::name(); }
   static bool accepts(const TVMFFIAny& v) {
     return v.type_index == kTVMFFINone || Argument<T>::accepts(v);
   }
-  static Maybe<T> get(const TVMFFIAny& v) {
-    return v.type_index == kTVMFFINone ? Maybe<T>() : Maybe<T>(Argument<T>::get(v));
+  static Optional<T> get(const TVMFFIAny& v) {
+    return v.type_index == kTVMFFINone ? Optional<T>() : Optional<T>(Argument<T>::get(v));
   }
 };
 
