@@ -1,0 +1,158 @@
+// The emulator as a Device: binds a plan's buffers to emulated memory and runs its steps in order.
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "device/device.h"
+#include "emu/emulator.h"
+
+namespace ptxbench::device {
+namespace {
+
+using plan::LaunchPlan;
+
+class Replay {
+ public:
+  Replay(const LaunchPlan& plan, const RunOptions& options, emu::DeviceProfile profile)
+      : plan_(plan), options_(options), emulator_(std::move(profile)) {}
+
+  Result<RunResult> run(std::span<const Binding> arguments) {
+    PB_RETURN_IF_ERROR(load_modules());
+    if (result_.status != RunStatus::completed) return std::move(result_);
+    PB_RETURN_IF_ERROR(bind(arguments));
+    for (const plan::Step& step : plan_.steps) {
+      Result<void> done = std::visit([&](const auto& s) { return execute(s); }, step);
+      if (!done.ok()) {
+        // What the emulator cannot do is the harness's shortcoming, not the candidate's.
+        if (done.error().kind != "unsupported" && done.error().kind != "unknown-kernel") return done.error();
+        result_.status = RunStatus::unsupported;
+        result_.message = done.error().to_string();
+      }
+      if (result_.status != RunStatus::completed) break;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  Result<void> load_modules() {
+    for (const plan::Module& m : plan_.modules) {
+      Result<uint32_t> handle = emulator_.load_module(m.ptx, m.hash);
+      if (!handle.ok()) {
+        result_.status = RunStatus::unsupported;
+        result_.message = handle.error().to_string();
+        return {};
+      }
+      modules_.push_back(*handle);
+    }
+    return {};
+  }
+
+  Result<void> bind(std::span<const Binding> arguments) {
+    for (const plan::Buffer& b : plan_.buffers) {
+      switch (b.role) {
+        case plan::BufferRole::argument: {
+          if (b.argument >= arguments.size() || arguments[b.argument].bytes.size() != b.size)
+            return Error{"infrastructure", fmt::format("buffer {} of the plan is not bound to {} bytes", b.name, b.size)};
+          const Binding& a = arguments[b.argument];
+          addresses_.push_back(emulator_.memory().allocate(b.name, b.size, a.initialized, a.read_only, a.bytes.data()));
+          break;
+        }
+        case plan::BufferRole::scratch:
+          addresses_.push_back(emulator_.memory().allocate(b.name, b.size, false));
+          break;
+        case plan::BufferRole::symbol: {
+          PB_ASSIGN_OR_RETURN(uint64_t address, emulator_.symbol(modules_[b.module], b.name));
+          addresses_.push_back(address);
+          break;
+        }
+      }
+    }
+    return {};
+  }
+
+  // Host bytes of a range; null and a finding where the range leaves its buffer.
+  uint8_t* range(const plan::BufferRef& at, uint64_t bytes, bool write, const char* what) {
+    uint64_t address = addresses_[at.buffer] + at.offset;
+    emu::Allocation* a = emulator_.memory().find(addresses_[at.buffer]);
+    bool inside = a && a->contains(address, bytes);
+    if (inside && !(write && a->read_only && plan_.buffers[at.buffer].role == plan::BufferRole::argument)) {
+      if (write) a->mark_written(address - a->base, bytes);
+      return a->data + (address - a->base);
+    }
+    Finding f;
+    f.kind = inside ? "write-to-input" : "out-of-bounds";
+    f.message = inside ? fmt::format("{} writes to {}, an input", what, a->name)
+                       : fmt::format("{} of {} bytes touches {}", what, bytes, emulator_.memory().describe(address + bytes));
+    result_.message = f.message;
+    result_.status = RunStatus::fault;
+    result_.findings.push_back(std::move(f));
+    return nullptr;
+  }
+
+  Result<void> execute(const plan::Launch& l) {
+    emu::LaunchRequest r;
+    r.kernel = l.kernel;
+    r.grid = l.grid, r.block = l.block, r.cluster = l.cluster;
+    r.explicit_cluster = l.explicit_cluster;
+    r.dynamic_shared = l.dynamic_shared_bytes;
+    PB_ASSIGN_OR_RETURN(r.params, plan::materialize(l.params, plan_, addresses_));
+    return emulator_.launch(modules_[l.module], r, options_, &result_);
+  }
+
+  Result<void> execute(const plan::Memset& m) {
+    uint8_t* dst = range(m.dst, m.bytes, true, "a memset");
+    for (uint64_t i = 0; dst && i + m.element_size <= m.bytes; i += m.element_size)
+      std::memcpy(dst + i, &m.value, m.element_size);
+    return {};
+  }
+
+  Result<void> execute(const plan::CopyHostToDevice& c) {
+    PB_ASSIGN_OR_RETURN(std::vector<uint8_t> bytes, plan::materialize(c.data, plan_, addresses_));
+    if (uint8_t* dst = range(c.dst, bytes.size(), true, "a host-to-device copy")) std::memcpy(dst, bytes.data(), bytes.size());
+    return {};
+  }
+
+  Result<void> execute(const plan::CopyDeviceToDevice& c) {
+    uint8_t* src = range(c.src, c.bytes, false, "a device-to-device copy");
+    uint8_t* dst = src ? range(c.dst, c.bytes, true, "a device-to-device copy") : nullptr;
+    if (dst) std::memmove(dst, src, c.bytes);
+    return {};
+  }
+
+  const LaunchPlan& plan_;
+  const RunOptions& options_;
+  emu::Emulator emulator_;
+  std::vector<uint32_t> modules_;
+  std::vector<uint64_t> addresses_;   // by plan buffer
+  RunResult result_;
+};
+
+class EmuDevice : public Device {
+ public:
+  explicit EmuDevice(emu::DeviceProfile profile) : profile_(std::move(profile)) {}
+  std::string name() const override { return "emu:" + profile_.name; }
+
+  Result<RunResult> replay(const LaunchPlan& plan, std::span<const Binding> arguments, const RunOptions& options) override {
+    PB_RETURN_IF_ERROR(plan::validate(plan));
+    auto start = std::chrono::steady_clock::now();
+    Replay replay(plan, options, profile_);
+    Result<RunResult> result = replay.run(arguments);
+    if (result.ok())
+      result->wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return result;
+  }
+
+ private:
+  emu::DeviceProfile profile_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_emu_device(const std::string& profile) {
+  Result<emu::DeviceProfile> found = emu::find_profile(profile);
+  return found.ok() ? std::make_unique<EmuDevice>(found.take()) : nullptr;
+}
+
+}  // namespace ptxbench::device

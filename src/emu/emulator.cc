@@ -1,0 +1,225 @@
+#include "emu/emulator.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "emu/decode.h"
+#include "emu/executor.h"
+#include "ptx/parser.h"
+#include "ptx/verifier.h"
+
+namespace ptxbench::emu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+// Parsed modules are kept by content: a directory of workloads replays the same kernels.
+Result<std::shared_ptr<const ptx::Module>> parse_cached(const std::string& text, const std::string& hash) {
+  static std::mutex mutex;
+  static std::unordered_map<std::string, std::shared_ptr<const ptx::Module>> cache;
+  {
+    std::lock_guard lock(mutex);
+    if (auto it = cache.find(hash); !hash.empty() && it != cache.end()) return it->second;
+  }
+  Result<ptx::Module> parsed = ptx::parse(text);
+  if (!parsed.ok()) return parsed.error();
+  auto module = std::make_shared<const ptx::Module>(parsed.take());
+  PB_RETURN_IF_ERROR(ptx::verify(*module));
+  std::lock_guard lock(mutex);
+  if (!hash.empty()) {
+    if (cache.size() > 64) cache.clear();
+    cache[hash] = module;
+  }
+  return std::shared_ptr<const ptx::Module>(module);
+}
+
+bool in_global(const ptx::Variable& v) { return v.space == ptx::Space::global || v.space == ptx::Space::const_; }
+
+void count_families(const Kernel& kernel, const std::vector<std::unique_ptr<Executor>>& executors,
+                    plan::RunResult* result) {
+  std::map<std::string, plan::FamilyCount> families;
+  for (plan::FamilyCount& f : result->families) families[f.family] = f;
+  for (size_t pc = 0; pc < kernel.code.size(); pc++) {
+    if (!kernel.info[pc].family || !kernel.info[pc].instruction) continue;
+    // Helper micro-ops come before the instruction's own, which is the last with that instruction.
+    if (pc + 1 < kernel.info.size() && kernel.info[pc + 1].instruction == kernel.info[pc].instruction) continue;
+    plan::FamilyCount& f = families[kernel.families[kernel.info[pc].family]];
+    f.family = kernel.families[kernel.info[pc].family];
+    f.static_count++;
+    for (const auto& e : executors) f.warps += e->counts()[pc].warps, f.threads += e->counts()[pc].threads;
+  }
+  result->families.clear();
+  for (auto& [name, f] : families) result->families.push_back(f);
+}
+
+void count_kernel(const Kernel& kernel, const LaunchState& launch,
+                  const std::vector<std::unique_ptr<Executor>>& executors, plan::RunResult* result) {
+  auto it = std::find_if(result->kernels.begin(), result->kernels.end(),
+                         [&](const plan::KernelStats& k) { return k.kernel == kernel.name; });
+  if (it == result->kernels.end()) it = result->kernels.insert(it, plan::KernelStats{.kernel = kernel.name});
+  plan::KernelStats& k = *it;
+  k.launches++;
+  k.ctas += launch.grid.count();
+  k.registers = kernel.functions[0].live_slots;
+  std::map<std::string, double> by_type(k.tensor_flop_by_type.begin(), k.tensor_flop_by_type.end());
+  for (const auto& e : executors) {
+    for (size_t pc = 0; pc < kernel.code.size(); pc++)
+      k.warp_instructions += e->counts()[pc].warps, k.thread_instructions += e->counts()[pc].threads;
+    for (size_t s = 0; s < kernel.wgmmas.size(); s++) {
+      const WgmmaForm& f = kernel.wgmmas[s].form;
+      double flop = e->tensor_flop(s);
+      if (flop == 0) continue;
+      by_type[fmt::format("{}.{}.{}", ptx::name(f.a), ptx::name(f.b), ptx::name(f.d))] += flop;
+      k.tensor_flop += flop;
+    }
+    const TrafficCount& t = e->traffic();
+    k.global_load_bytes += t.global_load, k.global_store_bytes += t.global_store;
+    k.shared_load_bytes += t.shared_load, k.shared_store_bytes += t.shared_store;
+    k.bulk_load_bytes += t.bulk_load, k.bulk_store_bytes += t.bulk_store;
+  }
+  k.tensor_flop_by_type.assign(by_type.begin(), by_type.end());
+}
+
+}  // namespace
+
+Result<DeviceProfile> find_profile(const std::string& name) {
+  if (name == "h200" || name == "h100") return DeviceProfile{.name = name};
+  return Error{"usage", "no device profile named " + name + "; known: h100, h200"};
+}
+
+Result<uint32_t> Emulator::load_module(const std::string& ptx, const std::string& hash) {
+  Loaded loaded;
+  PB_ASSIGN_OR_RETURN(loaded.module, parse_cached(ptx, hash));
+  PB_RETURN_IF_ERROR(initialise(loaded));
+  modules_.push_back(std::move(loaded));
+  return static_cast<uint32_t>(modules_.size() - 1);
+}
+
+Result<void> Emulator::initialise(Loaded& loaded) {
+  const ptx::Module& m = *loaded.module;
+  for (const ptx::Variable& v : m.variables) {
+    uint64_t address = 0;
+    if (in_global(v)) {
+      if (v.size > uint64_t{8} << 30) return Error{"unsupported", "variable " + v.name + " is larger than 8 GiB"};
+      // Variables start as zeros (CUDA C++) or as their initialiser says.
+      address = memory_.allocate(v.name, v.size, true, v.space == ptx::Space::const_);
+    }
+    loaded.addresses.push_back(address);
+  }
+  for (size_t i = 0; i < m.variables.size(); i++) {
+    const ptx::Variable& v = m.variables[i];
+    if (!in_global(v) || v.init.empty()) continue;
+    Allocation* a = memory_.find(loaded.addresses[i]);
+    uint64_t bytes = static_cast<uint64_t>(std::max(ptx::bits(v.type), 8)) / 8, at = 0;
+    for (const ptx::InitElement& e : v.init) {
+      if (at + bytes > a->size) break;
+      uint64_t value = e.value;
+      if (e.is_symbol) {
+        value = (e.symbol_is_function ? kFunctionWindow + e.symbol : loaded.addresses[e.symbol]) +
+                static_cast<uint64_t>(e.addend);
+        if (e.mask_bytes) value = value >> e.mask_shift & ((uint64_t{1} << (8 * e.mask_bytes)) - 1);
+      }
+      std::memcpy(a->data + at, &value, std::min<uint64_t>(bytes, 8));
+      at += bytes;
+    }
+  }
+  return {};
+}
+
+Result<uint64_t> Emulator::symbol(uint32_t module, const std::string& name) const {
+  const Loaded& l = modules_[module];
+  for (size_t i = 0; i < l.module->variables.size(); i++)
+    if (l.module->variables[i].name == name && in_global(l.module->variables[i])) return l.addresses[i];
+  return Error{"unknown-symbol", "the module has no variable named " + name};
+}
+
+Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request, const plan::RunOptions& options,
+                              plan::RunResult* result) {
+  Loaded& loaded = modules_[module];
+  std::shared_ptr<Kernel>& kernel = loaded.kernels[request.kernel];
+  if (!kernel) { PB_ASSIGN_OR_RETURN(kernel, decode(loaded.module, request.kernel, loaded.addresses)); }
+
+  FindingSink sink(*kernel);
+  LaunchState state;
+  state.kernel = kernel.get();
+  state.memory = &memory_;
+  state.sink = &sink;
+  state.options = &options;
+  state.grid = request.grid, state.block = request.block, state.cluster = request.cluster;
+  const ptx::Function& f = kernel->module->functions[kernel->entry];
+  const auto& required = f.directives.reqnctapercluster;
+  state.explicit_cluster = request.explicit_cluster || !required.empty();
+  if (!required.empty() && !request.explicit_cluster)
+    state.cluster = {required[0], required.size() > 1 ? required[1] : 1, required.size() > 2 ? required[2] : 1};
+  state.dynamic_shared = request.dynamic_shared;
+  state.params = request.params;
+  state.params.resize(std::max<size_t>(state.params.size(), f.param_bytes));
+  state.global_variables = &loaded.addresses;
+  state.sm_count = profile_.sm_count;
+  state.sequence_id = ++launches_;
+  if (options.step_budget) {
+    if (instructions_ >= options.step_budget) {
+      result->status = plan::RunStatus::step_budget;
+      result->message = fmt::format("more than {} warp instructions were executed", options.step_budget);
+      return {};
+    }
+    state.step_limit = options.step_budget - instructions_;
+  }
+
+  uint32_t threads = static_cast<uint32_t>(request.block.count());
+  uint32_t shared = kernel->dynamic_shared_offset + request.dynamic_shared + kReservedShared;
+  uint64_t per_sm = std::max<uint64_t>(
+      1, std::min<uint64_t>({profile_.shared_per_sm / std::max(shared, 1u), profile_.threads_per_sm / std::max(threads, 1u),
+                             profile_.ctas_per_sm}));
+  int workers = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  uint64_t clusters = request.grid.count() / std::max<uint64_t>(state.cluster.count(), 1);
+  if (kernel->communicates) workers = 1;
+  workers = static_cast<int>(std::max<uint64_t>(1, std::min<uint64_t>(static_cast<uint64_t>(workers), clusters)));
+  state.resident_clusters =
+      std::max<uint64_t>(1, static_cast<uint64_t>(profile_.sm_count) * per_sm / std::max<uint64_t>(state.cluster.count(), 1) /
+                                static_cast<uint64_t>(workers));
+
+  std::vector<std::unique_ptr<Executor>> executors;
+  for (int i = 0; i < workers; i++) executors.push_back(std::make_unique<Executor>(state));
+  std::atomic<int> running{workers};
+  std::vector<std::thread> pool;
+  auto start = Clock::now();
+  for (auto& e : executors)
+    pool.emplace_back([&running, executor = e.get()] {
+      executor->run();
+      running--;
+    });
+  auto last_report = start;
+  auto pause = std::chrono::microseconds(50);
+  while (running) {
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(20000));
+    if (options.wall_budget_s > 0 && result->wall_ms / 1e3 + seconds_since(start) > options.wall_budget_s && !state.stop)
+      state.halt(plan::RunStatus::wall_budget, ~uint64_t{0} - 1,
+                 fmt::format("the time budget of {:g} s is used up", options.wall_budget_s));
+    if (options.progress && seconds_since(last_report) > 0.5) {
+      last_report = Clock::now();
+      options.progress(kernel->name, static_cast<double>(state.done_clusters.load()) / static_cast<double>(std::max<uint64_t>(clusters, 1)));
+    }
+  }
+  for (std::thread& t : pool) t.join();
+  result->wall_ms += seconds_since(start) * 1e3;
+  instructions_ += state.instructions;
+
+  count_families(*kernel, executors, result);
+  count_kernel(*kernel, state, executors, result);
+  for (plan::Finding& finding : sink.take()) result->findings.push_back(std::move(finding));
+  if (state.stop) {
+    result->status = static_cast<plan::RunStatus>(state.status.load());
+    result->message = state.message;
+  }
+  return {};
+}
+
+}  // namespace ptxbench::emu

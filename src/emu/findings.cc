@@ -1,0 +1,73 @@
+#include "emu/findings.h"
+
+#include "ptx/parser.h"
+
+namespace ptxbench::emu {
+
+void locate(plan::Finding& f, const Kernel& kernel, uint32_t pc) {
+  f.kernel = kernel.name;
+  if (pc >= kernel.info.size()) return;
+  const OpInfo& info = kernel.info[pc];
+  if (!info.instruction) return;
+  const ptx::Module& m = *kernel.module;
+  f.ptx_line = static_cast<int>(info.instruction->line);
+  f.ptx = ptx::print(*info.instruction, m.functions[info.function], m);
+  auto file_name = [&](uint32_t file) { return file < m.files.size() ? m.files[file] : std::string(); };
+  uint32_t loc = info.instruction->loc;
+  if (loc >= m.locations.size()) return;
+  f.file = file_name(m.locations[loc].file);
+  f.line = static_cast<int>(m.locations[loc].line);
+  // The chain is bounded: a malformed .loc may form a ring.
+  for (int depth = 0; depth < 32 && m.locations[loc].inlined_at < m.locations.size(); depth++) {
+    loc = m.locations[loc].inlined_at;
+    f.inlined_at.emplace_back(file_name(m.locations[loc].file), static_cast<int>(m.locations[loc].line));
+  }
+}
+
+bool FindingSink::seen(const char* kind, const FindingSite& site) {
+  std::lock_guard lock(mutex_);
+  auto it = entries_.find(Key{kind, site.pc});
+  if (it == entries_.end() || site.cta_linear < it->second.cta_linear) return false;
+  it->second.finding.count++;
+  return true;
+}
+
+void FindingSink::add(const char* kind, plan::HazardClass hazard, const FindingSite& site,
+                      std::string message, std::string hint, uint64_t address, std::string symbol) {
+  plan::Finding f;
+  f.kind = kind;
+  f.hazard = hazard;
+  f.message = std::move(message);
+  f.hint = std::move(hint);
+  f.cta = site.cta;
+  f.warp = site.warp;
+  f.lanes = site.lanes;
+  f.address = address;
+  f.symbol = std::move(symbol);
+  locate(f, kernel_, site.pc);
+  std::lock_guard lock(mutex_);
+  Entry& e = entries_[Key{kind, site.pc}];
+  if (e.finding.kind.empty()) {
+    e = {std::move(f), site.cta_linear};
+    return;
+  }
+  f.count = e.finding.count + 1;
+  if (site.cta_linear < e.cta_linear) {
+    e = {std::move(f), site.cta_linear};
+  } else {
+    e.finding.count++;
+  }
+}
+
+std::vector<plan::Finding> FindingSink::take() {
+  std::vector<plan::Finding> out;
+  for (auto& [key, e] : entries_) out.push_back(std::move(e.finding));
+  entries_.clear();
+  auto rank = [](const plan::Finding& f) { return static_cast<int>(f.hazard); };
+  std::stable_sort(out.begin(), out.end(), [&](const auto& a, const auto& b) {
+    return std::make_tuple(rank(a), a.ptx_line) < std::make_tuple(rank(b), b.ptx_line);
+  });
+  return out;
+}
+
+}  // namespace ptxbench::emu

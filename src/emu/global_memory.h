@@ -1,0 +1,56 @@
+#pragma once
+// Global memory of an emulated device: allocations far apart (so that a wild pointer never lands in a
+// neighbour), with a record of which bytes were ever written.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emu/address.h"
+
+namespace ptxbench::emu {
+
+struct Allocation {
+  std::string name;
+  uint64_t base = 0, size = 0;       // device address, bytes
+  uint8_t* data = nullptr;
+  bool read_only = false;
+  // One bit per byte, set when written; empty: every byte counts as written.
+  std::vector<uint64_t> written;
+  std::unique_ptr<uint8_t[]> owned;
+
+  bool contains(uint64_t address, uint64_t bytes) const {
+    return address >= base && address - base <= size && bytes <= size - (address - base);
+  }
+  bool tracks_writes() const { return !written.empty(); }
+  void mark_written(uint64_t offset, uint64_t bytes);
+  bool all_written(uint64_t offset, uint64_t bytes) const;
+};
+
+class GlobalMemory {
+ public:
+  // `external`: use these host bytes instead of own ones (must outlive the memory). `initialized` false:
+  // reading a byte before it is written is a finding. Address is 512-byte aligned.
+  uint64_t allocate(std::string name, uint64_t size, bool initialized, bool read_only = false,
+                    uint8_t* external = nullptr);
+
+  // The allocation whose slot range holds the address, or null; the address may still lie beyond its end.
+  Allocation* find(uint64_t address) {
+    uint64_t slot = (address - kGlobalBase) / kGlobalSlotBytes;
+    if (address < kGlobalBase || slot >= slots_.size()) return nullptr;
+    return slots_[slot];
+  }
+  // The allocation closest to an address that lies in none (for messages), or null.
+  const Allocation* nearest(uint64_t address) const;
+  const std::vector<std::unique_ptr<Allocation>>& allocations() const { return allocations_; }
+
+  // "C + 8192" or "8 bytes past the end of C (1024 bytes)".
+  std::string describe(uint64_t address) const;
+
+ private:
+  std::vector<std::unique_ptr<Allocation>> allocations_;
+  std::vector<Allocation*> slots_;
+};
+
+}  // namespace ptxbench::emu

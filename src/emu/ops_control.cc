@@ -1,0 +1,290 @@
+// Branches, calls, exits, special registers.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "emu/decoder.h"
+#include "emu/lane_access.h"
+#include "emu/ops.h"
+
+namespace ptxbench::emu::ops {
+namespace {
+
+void jump(Warp& w, uint32_t target, uint32_t taken) {
+  uint32_t rest = w.active & ~taken;
+  bool backward = target < w.pc;
+  if (!rest) {
+    w.pc = target;
+  } else {
+    // Both sides go on as fragments of their own; the lower pc runs first.
+    w.others.push_back({w.pc, rest, w.frame, {}});
+    w.active = taken;
+    w.pc = target;
+    w.switch_pc = std::min(w.switch_pc, w.others.back().pc);
+  }
+  if (backward && !w.others.empty() && ++w.spins > 32) w.exec->rotate(w);
+}
+
+template <class T>
+T param_of(const Warp& w, uint32_t offset, int lane) {
+  T v{};
+  uint64_t at = w.frames[w.frame].local_base + uint64_t{offset};
+  if (at + sizeof(T) <= w.local_bytes)
+    std::memcpy(&v, w.local.data() + static_cast<size_t>(lane) * w.local_bytes + at, sizeof(T));
+  return v;
+}
+
+// A zero-terminated string in the program's global memory.
+std::string text_at(const Warp& w, uint64_t address) {
+  Allocation* a = w.exec->launch().memory->find(address);
+  if (!a || !a->contains(address, 1)) return "?";
+  const char* s = reinterpret_cast<const char*>(a->data + (address - a->base));
+  return std::string(s, strnlen(s, std::min<uint64_t>(a->size - (address - a->base), 512)));
+}
+
+// Per-thread stack limit (the CUDA default is far below).
+constexpr uint32_t kMaxLocal = 512u << 10;
+
+void grow_local(Warp& w, uint32_t bytes) {
+  if (bytes <= w.local_bytes) return;
+  std::vector<uint8_t> grown(size_t{32} * bytes, 0xff);
+  for (size_t l = 0; l < 32; l++)
+    std::copy_n(w.local.data() + l * w.local_bytes, w.local_bytes, grown.data() + l * bytes);
+  w.local = std::move(grown);
+  w.local_bytes = bytes;
+}
+
+uint32_t product3(uint32_t x, uint32_t y, uint32_t z) { return x * y * z; }
+
+}  // namespace
+
+void branch(RegisterView& v, const MicroOp& op, uint32_t mask) { jump(warp_of(v), op.extra, mask); }
+
+void branch_table(RegisterView& v, const MicroOp& op, uint32_t mask) {
+  Warp& w = warp_of(v);
+  const auto& table = w.exec->kernel().branch_tables[op.extra];
+  const uint32_t* index = source<uint32_t>(w, op.operand[0]);
+  uint32_t lanes = mask, first = index[std::countr_zero(mask)];
+  uint32_t same = 0;
+  for_each_lane(lanes, [&](int l) { same |= uint32_t{index[l] == first} << l; });
+  if (first >= table.size())
+    return w.exec->fault(w, "illegal-branch", same, fmt::format("brx.idx index {} of a table of {}", first, table.size()));
+  // Lanes with other indices stay at this instruction as a fragment of their own.
+  uint32_t rest = mask & ~same;
+  if (rest) {
+    w.others.push_back({w.pc - 1, rest, w.frame, {}});
+    w.active &= ~rest;
+    w.switch_pc = std::min(w.switch_pc, w.pc - 1);
+  }
+  jump(w, table[first], same);
+}
+
+void call(RegisterView& v, const MicroOp& op, uint32_t mask) {
+  Warp& w = warp_of(v);
+  const Kernel& k = w.exec->kernel();
+  const CallSite& site = k.calls[op.extra];
+  const FunctionCode& callee = k.functions[site.callee];
+  uint32_t rest = w.active & ~mask;
+  if (rest) {
+    w.others.push_back({w.pc, rest, w.frame, {}});
+    w.active = mask;
+  }
+  // The new frame lies above every frame in use, so diverged callers never share a window.
+  auto top = [&](uint32_t frame, uint32_t* regs, uint32_t* preds, uint32_t* local) {
+    const Frame& f = w.frames[frame];
+    const FunctionCode& code = k.functions[f.function];
+    *regs = std::max(*regs, f.register_base + code.register_bytes);
+    *preds = std::max(*preds, f.predicate_base + code.predicates);
+    *local = std::max(*local, f.local_base + code.local_bytes);
+  };
+  uint32_t regs = 0, preds = 0, local = 0;
+  std::vector<bool> used(w.frames.size());
+  auto visit = [&](uint32_t frame) {
+    for (uint32_t f = frame; !used[f]; f = w.frames[f].parent) {
+      used[f] = true;
+      top(f, &regs, &preds, &local);
+    }
+  };
+  used[0] = true;
+  top(0, &regs, &preds, &local);
+  visit(w.frame);
+  for (const Fragment& f : w.others) visit(f.frame);
+  if (local + callee.local_bytes > kMaxLocal || w.frames.size() > 20000)
+    return w.exec->fault(w, "stack-overflow", mask,
+                         fmt::format("the call needs more than {} KiB of stack per thread", kMaxLocal >> 10),
+                         "recursion without end?");
+  uint32_t slot = static_cast<uint32_t>(std::find(used.begin(), used.end(), false) - used.begin());
+  if (slot == w.frames.size()) w.frames.emplace_back();
+  w.frames[slot] = {w.frame, w.pc, w.pc - 1, site.callee, regs, preds, local};
+  if (regs + callee.register_bytes > w.register_capacity) {
+    uint64_t capacity = std::max<uint64_t>(2 * w.register_capacity, regs + callee.register_bytes);
+    uint8_t* grown = static_cast<uint8_t*>(std::aligned_alloc(64, (capacity + 63) / 64 * 64));
+    std::memcpy(grown, w.register_file, w.register_capacity);
+    std::free(w.register_file);
+    w.register_file = grown;
+    w.register_capacity = capacity;
+  }
+  if (preds + callee.predicates > w.predicate_file.size()) w.predicate_file.resize(preds + callee.predicates);
+  std::fill_n(w.predicate_file.begin() + preds, kFixedPredicates, 0);
+  w.predicate_file[preds] = ~0u;
+  grow_local(w, local + callee.local_bytes);
+  uint32_t from_base = w.frames[w.frame].local_base;
+  for (const CallSite::Copy& c : site.arguments)
+    for_each_lane(mask, [&](int l) {
+      uint8_t* lane = w.local.data() + static_cast<size_t>(l) * w.local_bytes;
+      std::memmove(lane + local + c.callee, lane + from_base + c.caller, c.bytes);
+    });
+  w.exec->set_frame(w, slot);
+  w.pc = callee.entry_pc;
+  w.yield = true;   // recompute which fragment runs
+}
+
+void ret(RegisterView& v, const MicroOp&, uint32_t mask) {
+  Warp& w = warp_of(v);
+  const Kernel& k = w.exec->kernel();
+  Frame frame = w.frames[w.frame];
+  const CallSite& site = k.calls[k.code[frame.call_pc].extra];
+  uint32_t to_base = w.frames[frame.parent].local_base;
+  for (const CallSite::Copy& c : site.results)
+    for_each_lane(mask, [&](int l) {
+      uint8_t* lane = w.local.data() + static_cast<size_t>(l) * w.local_bytes;
+      std::memmove(lane + to_base + c.caller, lane + frame.local_base + c.callee, c.bytes);
+    });
+  uint32_t rest = w.active & ~mask;
+  if (rest) w.others.push_back({w.pc, rest, w.frame, {}});
+  w.active = mask;
+  w.exec->set_frame(w, frame.parent);
+  w.pc = frame.return_pc;
+  w.yield = true;
+}
+
+void call_builtin(RegisterView& v, const MicroOp& op, uint32_t mask) {
+  Warp& w = warp_of(v);
+  const CallSite& site = w.exec->kernel().calls[op.extra];
+  int lane = std::countr_zero(mask);
+  if (site.builtin == kAssertFail) {
+    auto arg = [&](size_t i) { return i < site.argument_offsets.size() ? site.argument_offsets[i] : 0; };
+    w.exec->fault(w, "device-assert", mask,
+                  fmt::format("assertion `{}` failed at {}:{}", text_at(w, param_of<uint64_t>(w, arg(0), lane)),
+                              text_at(w, param_of<uint64_t>(w, arg(1), lane)), param_of<uint32_t>(w, arg(2), lane)));
+    return;
+  }
+  // vprintf: nobody reads a candidate's output; the call succeeds.
+  if (site.result_offset == ~0u) return;
+  uint64_t at = w.frames[w.frame].local_base + uint64_t{site.result_offset};
+  for_each_lane(mask, [&](int l) {
+    if (at + 4 <= w.local_bytes) std::memset(w.local.data() + static_cast<size_t>(l) * w.local_bytes + at, 0, 4);
+  });
+}
+
+void exit(RegisterView& v, const MicroOp&, uint32_t mask) {
+  Warp& w = warp_of(v);
+  w.exec->exit_lanes(w, mask);
+}
+
+void trap(RegisterView& v, const MicroOp&, uint32_t mask) {
+  Warp& w = warp_of(v);
+  w.exec->fault(w, "trap", mask, "the kernel executed trap");
+}
+
+void no_operation(RegisterView&, const MicroOp&, uint32_t) {}
+
+void pause(RegisterView& v, const MicroOp&, uint32_t) {
+  Warp& w = warp_of(v);
+  w.pause = true;
+  w.yield = true;
+}
+
+void set_max_registers(RegisterView& v, const MicroOp& op, uint32_t mask) {
+  Warp& w = warp_of(v);
+  uint32_t n = static_cast<uint32_t>(op.imm);
+  if (n < 24 || n > 256 || n % 8)
+    w.exec->report(w, "setmaxnreg", plan::HazardClass::fatal, mask,
+                   fmt::format("setmaxnreg to {}: must be a multiple of 8 between 24 and 256", n));
+}
+
+void read_special(RegisterView& v, const MicroOp& op, uint32_t mask) {
+  Warp& w = warp_of(v);
+  const LaunchState& launch = w.exec->launch();
+  const Cta& c = *w.cta;
+  ptx::Special special = static_cast<ptx::Special>(op.imm & 0xff);
+  int component = static_cast<int>(op.imm >> 8 & 0xff), bytes = static_cast<int>(op.imm >> 16 & 0xff);
+  auto pick = [&](uint32_t x, uint32_t y, uint32_t z) -> uint64_t { return component == 0 ? x : component == 1 ? y : component == 2 ? z : 0; };
+  auto dims = [&](const plan::Dim3& d) { return pick(d.x, d.y, d.z); };
+  const plan::Dim3& cl = launch.cluster;
+  uint64_t value = 0;
+  uint64_t lanes[32];
+  bool per_lane = false;
+  auto each = [&](auto f) {
+    per_lane = true;
+    for (uint32_t l = 0; l < 32; l++) lanes[l] = f(l);
+  };
+  using S = ptx::Special;
+  switch (special) {
+    case S::tid:
+      each([&](uint32_t l) {
+        uint32_t t = w.index * 32 + l;
+        return pick(t % launch.block.x, t / launch.block.x % launch.block.y, t / launch.block.x / launch.block.y);
+      });
+      break;
+    case S::ntid: value = dims(launch.block); break;
+    case S::ctaid: value = pick(c.id[0], c.id[1], c.id[2]); break;
+    case S::nctaid: value = dims(launch.grid); break;
+    case S::laneid: each([](uint32_t l) { return uint64_t{l}; }); break;
+    case S::warpid: value = w.index; break;
+    case S::nwarpid: value = c.warps.size(); break;
+    case S::smid: value = c.linear % static_cast<uint64_t>(launch.sm_count); break;
+    case S::nsmid: value = static_cast<uint64_t>(launch.sm_count); break;
+    case S::gridid: value = launch.sequence_id; break;
+    case S::is_explicit_cluster: value = launch.explicit_cluster; break;
+    case S::clusterid: value = pick(c.id[0] / cl.x, c.id[1] / cl.y, c.id[2] / cl.z); break;
+    case S::nclusterid: value = pick(launch.grid.x / cl.x, launch.grid.y / cl.y, launch.grid.z / cl.z); break;
+    case S::cluster_ctaid: value = pick(c.id[0] % cl.x, c.id[1] % cl.y, c.id[2] % cl.z); break;
+    case S::cluster_nctaid: value = dims(cl); break;
+    case S::cluster_ctarank: value = c.rank; break;
+    case S::cluster_nctarank: value = product3(cl.x, cl.y, cl.z); break;
+    case S::lanemask_eq: each([](uint32_t l) { return uint64_t{1} << l; }); break;
+    case S::lanemask_le: each([](uint32_t l) { return (uint64_t{2} << l) - 1; }); break;
+    case S::lanemask_lt: each([](uint32_t l) { return (uint64_t{1} << l) - 1; }); break;
+    case S::lanemask_ge: each([](uint32_t l) { return 0xffffffffu & ~((uint64_t{1} << l) - 1); }); break;
+    case S::lanemask_gt: each([](uint32_t l) { return 0xffffffffu & ~((uint64_t{2} << l) - 1); }); break;
+    // Time is the warp's instruction count: monotone, deterministic, no claim about speed.
+    case S::clock: case S::clock64: case S::globaltimer: case S::globaltimer_lo:
+      value = ++w.clock;
+      break;
+    case S::clock_hi: case S::globaltimer_hi: value = 0; break;
+    case S::reserved_smem_offset_begin: case S::reserved_smem_offset_0: value = 0; break;
+    case S::reserved_smem_offset_end: case S::reserved_smem_offset_1: value = 0x120; break;
+    case S::reserved_smem_offset_cap: value = kReservedShared; break;
+    case S::total_smem_size: value = (c.shared_bytes - kReservedShared + 127) / 128 * 128; break;
+    case S::aggr_smem_size: value = c.shared_bytes; break;
+    case S::dynamic_smem_size: value = launch.dynamic_shared; break;
+    default: value = 0; break;
+  }
+  if (!per_lane)
+    for (uint64_t& l : lanes) l = value;
+  if (bytes == 2) for_each_lane(mask, [&](int l) { destination<uint16_t>(v, op.operand[0])[l] = static_cast<uint16_t>(lanes[l]); });
+  else if (bytes == 4) for_each_lane(mask, [&](int l) { destination<uint32_t>(v, op.operand[0])[l] = static_cast<uint32_t>(lanes[l]); });
+  else for_each_lane(mask, [&](int l) { destination<uint64_t>(v, op.operand[0])[l] = lanes[l]; });
+}
+
+namespace {
+void write_address(RegisterView& v, const MicroOp& op, uint32_t mask, uint64_t value) {
+  if (op.imm >> 32 == 4) for_each_lane(mask, [&](int l) { destination<uint32_t>(v, op.operand[0])[l] = static_cast<uint32_t>(value); });
+  else for_each_lane(mask, [&](int l) { destination<uint64_t>(v, op.operand[0])[l] = value; });
+}
+}  // namespace
+
+void shared_address(RegisterView& v, const MicroOp& op, uint32_t mask) {
+  Warp& w = warp_of(v);
+  write_address(v, op, mask, (w.cta->rank << kSharedRankShift) + kReservedShared + static_cast<uint32_t>(op.imm));
+}
+
+void local_address(RegisterView& v, const MicroOp& op, uint32_t mask) {
+  Warp& w = warp_of(v);
+  write_address(v, op, mask, w.frames[w.frame].local_base + static_cast<uint32_t>(op.imm));
+}
+
+}  // namespace ptxbench::emu::ops
