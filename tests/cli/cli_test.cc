@@ -1,0 +1,228 @@
+// The real binary on bad input: one clear line and exit code 2, or a verdict; nothing left behind.
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/subprocess.h"
+#include "base/temp_dir.h"
+
+namespace ptxbench {
+namespace {
+
+const std::filesystem::path kBinary = std::filesystem::path(PTXBENCH_BUILD_DIR) / "bin/ptxbench";
+const std::filesystem::path kSource = PTXBENCH_SOURCE_DIR;
+
+class Cli : public ::testing::Test {
+ protected:
+  Cli() : folder_(TempDir::create("cli").take()) {
+    std::filesystem::create_directory(folder_.path() / "tmp");
+  }
+  ProcessResult run(std::vector<std::string> arguments, double wall_s = 120) {
+    ProcessSpec spec;
+    spec.argv = {kBinary.string()};
+    spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
+    spec.environment = environment();
+    spec.wall_s = wall_s;
+    auto result = run_process(spec);
+    EXPECT_TRUE(result.ok());
+    EXPECT_EQ(result->signal, 0) << result->err;
+    EXPECT_FALSE(result->timed_out);
+    // Whatever happened, no temporary file stays.
+    EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "tmp"));
+    return result.take();
+  }
+  // The caller's environment with a private temporary folder.
+  std::vector<std::pair<std::string, std::string>> environment() const {
+    std::vector<std::pair<std::string, std::string>> variables = {
+        {"TMPDIR", (folder_.path() / "tmp").string()}, {"NO_COLOR", "1"}};
+    for (const char* name : {"PATH", "HOME", "PTXBENCH_CACHE", "XDG_CACHE_HOME", "CUDA_HOME",
+                             "PTXBENCH_CUDA_HOME", "PTXBENCH_TVM_FFI_HOME"})
+      if (const char* value = std::getenv(name)) variables.emplace_back(name, value);
+    return variables;
+  }
+  std::string write(const char* name, const std::string& bytes) {
+    const auto path = folder_.path() / name;
+    EXPECT_TRUE(write_file_atomically(path, std::string_view(bytes)).ok());
+    return path.string();
+  }
+  void expect_refused(const std::vector<std::string>& arguments, const char* word) {
+    const ProcessResult r = run(arguments);
+    EXPECT_EQ(r.exit_code, 2) << r.out << r.err;
+    EXPECT_EQ(r.out, "");
+    EXPECT_EQ(r.err.rfind("ptxbench: ", 0), 0u) << r.err;
+    EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
+    EXPECT_NE(r.err.find(word), std::string::npos) << r.err;
+  }
+  // A verdict of this level and reason (exit code 1).
+  void expect_verdict(const std::string& source, int level, const char* reason,
+                      std::vector<std::string> more = {}) {
+    const std::string json = (folder_.path() / "verdict.json").string();
+    std::vector<std::string> arguments = {"eval",   write("candidate.cu", source),
+                                          "--task", "gemm_n7168_k5120",
+                                          "--axes", "M=64,N=64,K=64",
+                                          "--json", json};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProcessResult r = run(arguments);
+    EXPECT_EQ(r.exit_code, 1) << r.out << r.err;
+    auto text = read_file(json);
+    ASSERT_TRUE(text.ok());
+    const Json verdict = parse_json(*text).take();
+    ASSERT_TRUE(verdict.contains("level")) << *text;
+    EXPECT_EQ(verdict["level"], level) << *text;
+    EXPECT_EQ(verdict["reason"], reason) << *text;
+    EXPECT_NE(r.out.find(reason), std::string::npos);
+  }
+  TempDir folder_;
+};
+
+TEST_F(Cli, HelpForEverySubcommand) {
+  EXPECT_EQ(run({"--help"}).exit_code, 0);
+  for (const char* name : {"doctor", "tasks", "eval", "record", "inspect"}) {
+    const ProcessResult r = run({name, "--help"});
+    EXPECT_EQ(r.exit_code, 0);
+    EXPECT_NE(r.out.find("--help"), std::string::npos);
+  }
+}
+
+TEST_F(Cli, DoctorAndTasks) {
+  const std::string json = (folder_.path() / "out.json").string();
+  EXPECT_EQ(run({"doctor", "--json", json}).exit_code, 0);
+  EXPECT_TRUE(parse_json(read_file(json).take())->contains("tools"));
+  EXPECT_EQ(run({"tasks", "list", "--json", json}).exit_code, 0);
+  EXPECT_EQ(parse_json(read_file(json).take())->size(), 17u);
+  const ProcessResult show = run({"tasks", "show", "gemm_n7168_k5120"});
+  EXPECT_EQ(show.exit_code, 0);
+  EXPECT_NE(show.out.find("94920358-01a8-4c5b-9209-3103fd490e94"), std::string::npos);
+}
+
+TEST_F(Cli, WrongUsage) {
+  expect_refused({}, "subcommand");
+  expect_refused({"frobnicate"}, "");
+  expect_refused({"eval"}, "");
+  expect_refused({"eval", "--task", "gemm_n7168_k5120"}, "FILE");
+  expect_refused({"tasks", "show", "gemm_n7168_k512"}, "gemm_n7168_k5120");
+  expect_refused({"tasks", "list", "--tasks", "/nonexistent"}, "/nonexistent");
+  const std::string good = write("good.cu", "int x;");
+  auto eval = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"eval", good});
+    return more;
+  };
+  expect_refused(eval({"--task", "nothing_like_it"}), "nearest");
+  expect_refused(eval({"--task", "gemm_n7168_k5120", "--axes", "M=0"}), "out of range");
+  expect_refused(eval({"--task", "gemm_n7168_k5120", "--axes", "M=999999999999999"}), "range");
+  expect_refused(eval({"--task", "gemm_n7168_k5120", "--axes", "Q=3"}), "no axis");
+  expect_refused(eval({"--task", "gemm_n7168_k5120", "--workload", "smok"}), "smoke");
+  expect_refused(eval({"--task", "gemm_n7168_k5120", "--device", "tpu"}), "tpu");
+  expect_refused(eval({"--task", "gemm_n7168_k5120", "--device", "cuda"}), "emulator");
+  expect_refused(eval({"--task", "gemm_n7168_k5120", "--arch", "sm_12"}), "sm_90a");
+  expect_refused(eval({"--task", "gemm_n7168_k5120", "--seed", "xyz"}), "seed");
+  expect_refused(eval({"--task", "gemm_n7168_k5120", "--schedule", "random:"}), "schedule");
+}
+
+TEST_F(Cli, FilesThatAreNoCandidates) {
+  auto refused = [&](const std::string& file, const char* word) {
+    expect_refused({"eval", file, "--task", "gemm_n7168_k5120"}, word);
+    expect_refused(
+        {"record", file, "--task", "gemm_n7168_k5120", "-o", (folder_.path() / "x.plan").string()},
+        word);
+    expect_refused({"inspect", file}, word);
+    EXPECT_FALSE(std::filesystem::exists(folder_.path() / "x.plan"));
+  };
+  refused((folder_.path() / "missing.cu").string(), "missing.cu");
+  refused(folder_.path().string(), "");
+  refused(write("empty.cu", ""), "empty");
+  refused(write("binary.cu", std::string("\x7f\0\1\2\0", 5)), "binary");
+  refused(write("big.cu", std::string(100 << 20, 'x')), "big.cu");
+  refused(write("bad.plan", "not a plan"), "bad.plan");
+  refused(write("thing.py", "print(1)"), ".cu");
+}
+
+TEST_F(Cli, AnswerWithoutCodeIsLevelZero) {
+  const ProcessResult r =
+      run({"eval", write("answer.md", "I can't help with that.\n"), "--task", "gemm_n7168_k5120"});
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_NE(r.out.find("no-code"), std::string::npos);
+  EXPECT_EQ(
+      run({"eval", write("answer.md", "none\n"), "--task", "gemm_n7168_k5120", "--require", "0"})
+          .exit_code,
+      0);
+}
+
+const std::string kHead =
+    "#include <tvm/ffi/container/tensor.h>\n#include <tvm/ffi/function.h>\n"
+    "#include <tvm/ffi/extra/c_env_api.h>\n#include <cuda_bf16.h>\n"
+    "using tvm::ffi::TensorView;\n";
+const std::string kKernel =
+    "__global__ void fill(__nv_bfloat16* c, int n) {\n"
+    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  if (i < n) c[i] = __float2bfloat16(0.f);\n}\n";
+std::string candidate(const std::string& body,
+                      const std::string& parameters = "TensorView a, TensorView b, TensorView c",
+                      const std::string& name = "run") {
+  return kHead + kKernel + "void run(" + parameters + ") {\n" + body +
+         "\n}\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(" + name + ", run);\n";
+}
+const std::string kLaunch = "fill<<<16, 256>>>((__nv_bfloat16*)c.data_ptr(), 64 * 64);";
+
+TEST_F(Cli, ZerosAreWrong) { expect_verdict(candidate(kLaunch), 3, "numerics"); }
+TEST_F(Cli, DoesNotCompile) {
+  expect_verdict(candidate("undeclared_thing();"), 1, "does-not-compile");
+}
+TEST_F(Cli, WrongExportName) {
+  expect_verdict(candidate(kLaunch, "TensorView a, TensorView b, TensorView c", "walk"), 1,
+                 "entry-point-missing");
+}
+TEST_F(Cli, WrongNumberOfArguments) {
+  expect_verdict(candidate(kLaunch, "TensorView a, TensorView c"), 1, "wrong-arguments");
+}
+TEST_F(Cli, NothingLaunched) { expect_verdict(candidate(""), 2, "no-output"); }
+TEST_F(Cli, HostNeverReturns) {
+  expect_verdict(candidate("for (volatile int i = 0;; ) { (void)i; }"), 2, "timeout");
+}
+TEST_F(Cli, HostWritesElsewhere) {
+  const auto target = folder_.path() / "written";
+  expect_verdict(kHead + "#include <cstdio>\n" +
+                     candidate("FILE* f = fopen(\"" + target.string() +
+                               "\", \"w\"); if (f) { fputs(\"x\", f); fclose(f); }" + kLaunch),
+                 3, "numerics");
+  EXPECT_FALSE(std::filesystem::exists(target));
+}
+TEST_F(Cli, HostCrashes) { expect_verdict(candidate("*(volatile int*)8 = 1;"), 2, "host-crash"); }
+TEST_F(Cli, KernelNeverEnds) {
+  std::string source = candidate("forever<<<1, 32>>>((int*)c.data_ptr());");
+  source.insert(kHead.size(),
+                "__global__ void forever(int* p) { while (atomicAdd(p, 0) != 12345) {} }\n");
+  expect_verdict(source, 2, "timeout", {"--timeout", "2"});
+}
+TEST_F(Cli, NothingWrittenByTheKernel) {
+  expect_verdict(candidate("fill<<<1, 32>>>((__nv_bfloat16*)c.data_ptr(), 0);"), 2, "no-output");
+}
+
+// A plan judged elsewhere gets the verdict of the candidate itself.
+TEST_F(Cli, RecordThenEvalPlan) {
+  const std::string file = write("zeros.cu", candidate(kLaunch));
+  const std::string plan = (folder_.path() / "zeros.plan").string();
+  const std::string json = (folder_.path() / "v.json").string();
+  const std::vector<std::string> size = {"--task", "gemm_n7168_k5120", "--axes", "M=64,N=64,K=64"};
+  auto with = [&](std::vector<std::string> arguments, std::vector<std::string> more) {
+    arguments.insert(arguments.end(), size.begin(), size.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  };
+  EXPECT_EQ(with({"record", file, "-o", plan}, {}).exit_code, 0);
+  EXPECT_EQ(with({"eval", file}, {"--seed", "7", "--json", json}).exit_code, 1);
+  Json direct = parse_json(read_file(json).take()).take();
+  EXPECT_EQ(with({"eval", "--plan", plan}, {"--seed", "7", "--json", json}).exit_code, 1);
+  Json replayed = parse_json(read_file(json).take()).take();
+  for (const char* field :
+       {"level", "reason", "label", "status", "correctness", "findings", "evidence"})
+    EXPECT_EQ(direct[field], replayed[field]) << field;
+  EXPECT_EQ(run({"inspect", plan}).exit_code, 0);
+  // Not for another size or task.
+  expect_refused({"eval", "--plan", plan, "--task", "gemm_n7168_k5120", "--workload", "smoke"},
+                 "recorded");
+  expect_refused({"eval", "--plan", plan, "--task", "gemm_n128_k2048"}, "recorded");
+}
+
+}  // namespace
+}  // namespace ptxbench
