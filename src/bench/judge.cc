@@ -64,8 +64,9 @@ void judge_latent(const plan::Finding& finding, Verdict& verdict) {
 
 std::string reason_of_finding(const std::string& kind) {
   if (kind == "deadlock") return "deadlock";
-  for (const char* word : {"out-of-bounds", "misaligned", "freed", "read-only", "uninitialized",
-                           "uninitialised", "memory", "null", "guard", "unmapped", "address"})
+  for (const char* word :
+       {"out-of-bounds", "misaligned", "freed", "read-only", "write-to-input", "uninitialized",
+        "uninitialised", "memory", "null", "guard", "unmapped", "address"})
     if (contains(kind, word)) return "memory-fault";
   for (const char* word : {"race", "async-", "in-flight", "early-read"})
     if (contains(kind, word)) return "race";

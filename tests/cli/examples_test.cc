@@ -1,0 +1,87 @@
+// Every example candidate gets its verdict, again and again, however many threads run it and
+// whenever asynchronous work is performed.
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/subprocess.h"
+#include "base/temp_dir.h"
+
+namespace ptxbench {
+namespace {
+
+const std::filesystem::path kExamples =
+    std::filesystem::path(PTXBENCH_SOURCE_DIR) / "examples/candidates";
+
+Json expectations() {
+  auto text = read_file(kExamples / "expected.json");
+  return text.ok() ? parse_json(*text).take() : Json::object();
+}
+
+std::vector<Json> candidates() {
+  const Json document = expectations();
+  return document.contains("candidates") ? document["candidates"].get<std::vector<Json>>()
+                                         : std::vector<Json>{};
+}
+
+class Examples : public ::testing::TestWithParam<Json> {
+ protected:
+  Json evaluate(const std::string& threads, const std::string& async) {
+    const Json document = expectations();
+    TempDir folder = TempDir::create("examples").take();
+    const std::string json = (folder.path() / "verdict.json").string();
+    ProcessSpec spec;
+    spec.argv = {std::string(PTXBENCH_BUILD_DIR) + "/bin/ptxbench",
+                 "eval",
+                 (kExamples / GetParam()["file"].get<std::string>()).string(),
+                 "--task",
+                 document["task"].get<std::string>(),
+                 "--workload",
+                 document["workload"].get<std::string>(),
+                 "--threads",
+                 threads,
+                 "--async",
+                 async,
+                 "--quiet",
+                 "--json",
+                 json};
+    spec.wall_s = 120;
+    auto result = run_process(spec);
+    EXPECT_TRUE(result.ok() && result->signal == 0);
+    EXPECT_NE(result->exit_code, 2) << result->err;
+    EXPECT_EQ(result->exit_code, GetParam()["level"].get<int>() >= 5 ? 0 : 1) << result->out;
+    auto text = read_file(json);
+    EXPECT_TRUE(text.ok());
+    return text.ok() ? parse_json(*text).take() : Json::object();
+  }
+  void expect(const std::string& threads, const std::string& async) {
+    SCOPED_TRACE("threads " + threads + ", async " + async);
+    const Json verdict = evaluate(threads, async);
+    for (const char* field : {"level", "reason"})
+      EXPECT_EQ(verdict.value(field, Json()), GetParam()[field])
+          << dump_json(verdict).substr(0, 4000);
+    // What the values are may depend on when async work is performed; the rest must not.
+    if (async == "late") EXPECT_EQ(verdict.value("label", Json()), GetParam()["label"]);
+  }
+};
+
+TEST_P(Examples, ThreeTimesInARow) {
+  for (int i = 0; i < 3; ++i) expect("2", "late");
+}
+TEST_P(Examples, OneThread) { expect("1", "late"); }
+TEST_P(Examples, Eager) {
+  expect("2", "eager");
+  expect("1", "eager");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Examples, ::testing::ValuesIn(candidates()), [](const auto& info) {
+  std::string name = info.param["file"].template get<std::string>();
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+});
+
+TEST(ExamplesList, HoldsAllSix) { EXPECT_EQ(candidates().size(), 6u); }
+
+}  // namespace
+}  // namespace ptxbench
