@@ -12,11 +12,10 @@
 #include "bench/judge.h"
 #include "bench/oracle.h"
 #include "bench/pattern.h"
+#include "numeric/dtype.h"
 
 namespace ptxbench::bench {
 namespace {
-
-constexpr uint64_t kReplaySteps = 0;  // bounded by wall time alone
 
 const char* mode_name(plan::TensorMode mode) {
   switch (mode) {
@@ -81,7 +80,14 @@ Result<std::vector<cudart::TensorArgument>> host_arguments(const Task& task,
   return arguments;
 }
 
-// A plan made elsewhere must be for this task at this size.
+uint64_t byte_size(const cudart::TensorArgument& argument) {
+  const auto type = numeric::dtype_from_name(argument.dtype);
+  uint64_t bytes = type ? numeric::dtype_size(*type) : 0;
+  for (int64_t size : argument.shape) bytes *= static_cast<uint64_t>(size);
+  return bytes;
+}
+
+// A plan made elsewhere must be for this task at this size, and bind the task's tensors.
 Result<void> check_plan(const EvalRequest& request, const plan::LaunchPlan& plan) {
   PB_RETURN_IF_ERROR(plan::validate(plan));
   auto usage = [](std::string message) { return Error{"usage", std::move(message)}; };
@@ -94,6 +100,18 @@ Result<void> check_plan(const EvalRequest& request, const plan::LaunchPlan& plan
                                axis_value(plan.axes, axis), axis, value));
   if (plan.arch != request.arch)
     return usage(fmt::format("the plan was recorded for {}, not {}", plan.arch, request.arch));
+  PB_ASSIGN_OR_RETURN(std::vector<cudart::TensorArgument> arguments,
+                      host_arguments(request.task, request.axes));
+  size_t bound = 0;
+  for (const plan::Buffer& buffer : plan.buffers) {
+    if (buffer.role != plan::BufferRole::argument) continue;
+    ++bound;
+    if (buffer.argument >= arguments.size() || buffer.size != byte_size(arguments[buffer.argument]))
+      return usage(fmt::format("the plan's buffer {} is no tensor of the task", buffer.name));
+  }
+  if (bound != arguments.size())
+    return usage(
+        fmt::format("the plan binds {} tensors where the task has {}", bound, arguments.size()));
   return {};
 }
 
@@ -156,7 +174,7 @@ class Trial {
     options.tensor = request_.tensor;
     options.async = request_.async;
     options.threads = threads_;
-    options.step_budget = kReplaySteps;
+
     options.wall_budget_s = request_.timeout_s;
     options.schedule = request_.schedule;
     options.progress = request_.progress;
