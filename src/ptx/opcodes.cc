@@ -93,6 +93,7 @@ bool is_float(Type type) {
 
 bool is_signed(Type type) {
   switch (type) {
+    case Type::s2:
     case Type::s4:
     case Type::s8:
     case Type::s16:

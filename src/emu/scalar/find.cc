@@ -190,6 +190,15 @@ bool complete(const Row& row, ModSet flags, const ptx::Instruction& in, ScalarSp
         append(spec, Type::pred);
       }
       return true;
+    case Shape::optional_predicate:
+      if (in.operands.empty() || in.operands[0].kind != OperandKind::pair) return true;
+      extra |= kHasSecond;
+      std::copy_backward(spec.type.begin() + 1, spec.type.begin() + spec.leaves,
+                         spec.type.begin() + spec.leaves + 1);
+      spec.type[1] = Type::pred;
+      ++spec.leaves;
+      ++spec.destinations;
+      return true;
     case Shape::lop3: {
       if (in.operands.size() < 5 || in.operands[4].kind != OperandKind::integer) return false;
       extra = static_cast<uint16_t>(in.operands[4].value & 0xff);

@@ -106,6 +106,11 @@ template <class U>
 LANE_INLINE U ones(U32 n) {
   return n >= kBits<U> ? static_cast<U>(~U{0}) : static_cast<U>((U{1} << n) - 1);
 }
+// Positions and lengths: the 32-bit instructions look at 8 bits, the 64-bit sequences at all.
+template <class T>
+LANE_INLINE U32 field_count(U32 n) {
+  return sizeof(T) == 8 ? (n > 255 ? 255 : n) : n & 255;
+}
 // The field [pos, pos+len); bits at or above the width repeat the sign (bit min(pos+len-1, msb)) or
 // are 0.
 struct Bfe {
@@ -113,7 +118,7 @@ struct Bfe {
   LANE_INLINE static T run(T a, U32 position, U32 length, U64) {
     using U = WordOf<T>;
     const U32 last = kBits<T> - 1;
-    U32 pos = position & 255, len = length & 255;
+    U32 pos = field_count<T>(position), len = field_count<T>(length);
     U u = static_cast<U>(a);
     U32 end = pos + len - 1 < last ? pos + len - 1 : last;
     bool negative = T(-1) < T(0) && len != 0 && ((u >> end) & 1) != 0;
@@ -126,7 +131,7 @@ struct Bfe {
 };
 template <class T>
 LANE_INLINE T insert_field(T a, T b, U32 position, U32 length) {
-  U32 pos = position & 255, len = length & 255;
+  U32 pos = field_count<T>(position), len = field_count<T>(length);
   if (pos >= kBits<T>) return b;
   T field = static_cast<T>(ones<T>(len) << pos);
   return static_cast<T>((b & ~field) | (static_cast<T>(a << pos) & field));

@@ -17,6 +17,8 @@ LANE_INLINE double round_to_int(double x, U64 imm) {
   return __builtin_ceil(x);
 }
 
+constexpr U64 kNan32In64 = 0x7fffffffe0000000;
+
 LANE_INLINE double limit(double x, U64 imm) {
   if (imm & mod::sat) {
     x = x > 0 ? x : 0.0;
@@ -33,22 +35,37 @@ LANE_INLINE typename F::Word finite(typename F::Word r, U64 imm) {
   return imm & mod::satfinite && infinite ? static_cast<U>(r - 1) : r;
 }
 
+// .ftz concerns f32 (and bf16 made from it); conversions from or to f16 ignore it.
+template <class S>
+LANE_INLINE double read(typename S::Word a, U64 imm) {
+  return widen(S{}, imm & mod::ftz && S::kMant != F16::kMant ? flush<S>(a) : a);
+}
 template <class D, class S>
 struct Convert {
   LANE_INLINE static typename D::Word run(typename S::Word a, U64 imm) {
-    double x = widen(S{}, imm & mod::ftz ? flush<S>(a) : a);
+    if (D::kMant == F16::kMant) imm &= ~mod::ftz;
+    double x = read<S>(a, imm);
     if (imm & kRoundInt) x = round_to_int(x, imm);
-    typename D::Word r = finite<D>(narrow<D>(limit(x, imm), rounding(imm)), imm);
-    return imm & mod::ftz ? flush<D>(r) : r;
+    x = limit(x, imm);
+    const Rounding mode = rounding(imm);
+    typename D::Word r = S::kMant == 52 ? narrow_keeping_nan<D>(x, mode) : narrow<D>(x, mode);
+    r = finite<D>(r, imm);
+    bool zero = (imm & mod::ftz) && flushes<D>(x, mode);
+    return zero ? static_cast<typename D::Word>(r & D::kSign) : r;
   }
 };
 template <class S>
 struct Convert<F64, S> {
   LANE_INLINE static U64 run(typename S::Word a, U64 imm) {
-    double x = widen(S{}, imm & mod::ftz ? flush<S>(a) : a);
+    double x = read<S>(a, imm);
+    if (S::kMant == 23) x = imm & mod::ftz && x != x ? bits_as<double>(kNan32In64) : x;
     if (imm & kRoundInt) x = round_to_int(x, imm);
     return bits_as<U64>(limit(x, imm));
   }
+};
+template <class T>
+struct Same {
+  LANE_INLINE static T run(T a, U64) { return a; }
 };
 
 struct WidenF16 {
@@ -71,11 +88,12 @@ struct ToTf32 {
     return finite<TF32>(narrow<TF32>(limit(a, imm), rounding(imm)), imm) << 13;
   }
 };
-struct ToTf32Away {  // adds half a unit to the bits and truncates, whatever they mean
+struct ToTf32Away {  // half a unit more, cut; a NaN is only cut
   LANE_INLINE static U32 run(U32 a, U64 imm) {
-    U32 r = (a + 0x1000) & 0xffffe000u;
-    bool overflow = (r & 0x7fffffffu) >= 0x7f800000u && (a & 0x7fffffffu) <= 0x7f800000u;
-    return imm & mod::satfinite && overflow ? (a & 0x80000000u) | 0x7f7fe000u : r;
+    const U32 r = (is_nan<F32>(a) ? a : a + 0x1000) & 0xffffe000u;
+    const bool beyond = (r & 0x7fffffffu) >= 0x7f800000u;
+    // Measured: whatever is not finite goes down by one unit, NaN too.
+    return imm & mod::satfinite && beyond ? r - 0x2000 : r;
   }
 };
 
@@ -217,6 +235,8 @@ constexpr Row kRows[] = {
     CVT(bf16, f64, one_of(kRound), BF16, F64),
     CVT(f32, f16, may(mod::sat | mod::ftz), F32, F16),
     CVT(f32, bf16, may(kRound | mod::ftz), F32, BF16),
+    {Op::cvt, {f32, f32}, kNoFlags, same(f32, 1), unary<Same<U32>, U32>},
+    {Op::cvt, {f64, f64}, kNoFlags, same(f64, 1), unary<Same<U64>, U64>},
     CVT(f32, f32, may(kRoundInt | mod::sat | mod::ftz), F32, F32),
     CVT(f32, f64, one_of(kRound) + may(mod::sat | mod::ftz), F32, F64),
     CVT(f64, f16, may(mod::sat), F64, F16),
@@ -251,6 +271,8 @@ constexpr Row kRows[] = {
     PACK(u8, 8, false),
     PACK(s4, 4, true),
     PACK(u4, 4, false),
+    PACK(s2, 2, true),
+    PACK(u2, 2, false),
 };
 
 }  // namespace

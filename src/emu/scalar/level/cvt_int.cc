@@ -166,7 +166,9 @@ struct FloatToInt {
     const U64 limit = negative ? (to_signed ? most + 1 : 0) : most;
     u = u > limit ? limit : u;
     u = negative ? U64{0} - u : u;
-    u = nan ? (bits == 64 ? U64{1} << 63 : 0) : u;
+    // NaN: the most negative number if f64 or 64 bits are involved, else 0.
+    const U64 lowest = to_signed ? ~most : most ^ (most >> 1);
+    u = nan ? (bits == 64 || F::kMant == 52 ? lowest : 0) : u;
     return static_cast<D>(u);
   }
 };

@@ -25,29 +25,33 @@ constexpr U32 kNearest = 0x1f80u;
 struct Add {
   LANE_INLINE static double run(double a, double b, U64 imm) {
     U32 mode = control(imm);
-    DIRECTED("addsd", a, b);
-    return a;
+    double r = a;
+    DIRECTED("addsd", r, b);
+    return keep_nan(r, b, a);
   }
 };
 struct Sub {
   LANE_INLINE static double run(double a, double b, U64 imm) {
     U32 mode = control(imm);
-    DIRECTED("subsd", a, b);
-    return a;
+    double r = a;
+    DIRECTED("subsd", r, b);
+    return keep_nan(r, b, a);
   }
 };
 struct Mul {
   LANE_INLINE static double run(double a, double b, U64 imm) {
     U32 mode = control(imm);
-    DIRECTED("mulsd", a, b);
-    return a;
+    double r = a;
+    DIRECTED("mulsd", r, b);
+    return keep_nan(r, b, a);
   }
 };
 struct Div {
   LANE_INLINE static double run(double a, double b, U64 imm) {
     U32 mode = control(imm);
-    DIRECTED("divsd", a, b);
-    return a;
+    double r = a;
+    DIRECTED("divsd", r, b);
+    return keep_nan(r, a, b);
   }
 };
 struct Rcp {
@@ -71,16 +75,16 @@ struct Fma {
   LANE_INLINE static double run(double a, double b, double c, U64 imm) {
 #ifdef __FMA__
     U32 mode = control(imm);
+    double r = a;
     asm volatile("ldmxcsr %[mode]\n\tvfmadd213sd %[z], %[y], %[x]\n\tldmxcsr %[old]"
-                 : [x] "+x"(a)
+                 : [x] "+x"(r)
                  : [y] "x"(b), [z] "x"(c), [mode] "m"(mode), [old] "m"(kNearest));
-    return a;
 #else
     std::fesetround(imm & mod::rz ? FE_TOWARDZERO : imm & mod::rm ? FE_DOWNWARD : FE_UPWARD);
     double r = library_fma(a, b, c);
     std::fesetround(FE_TONEAREST);
-    return r;
 #endif
+    return keep_nan(keep_nan(r, c, a), b, b);
   }
 };
 

@@ -20,6 +20,7 @@ struct Format {
   static constexpr U kInf = static_cast<U>(kAbs & ~((U{1} << Mant) - 1));
   static constexpr U kNan = kAbs;
   static constexpr U kOne = static_cast<U>(static_cast<U>(1 - Emin) << Mant);
+  static constexpr U kQuiet = static_cast<U>(U{1} << (Mant - 1));
   static constexpr U kMinNormal = static_cast<U>(U{1} << Mant);
 };
 using F16 = Format<U16, 16, 10, -14>;
@@ -52,6 +53,14 @@ LANE_INLINE float widen(F16, U16 h) {
 LANE_INLINE float widen(BF16, U16 h) { return bits_as<float>(U32{h} << 16); }
 LANE_INLINE float widen(F32, U32 x) { return bits_as<float>(x); }
 LANE_INLINE double widen(F64, U64 x) { return bits_as<double>(x); }
+
+// ------------------------------------------------------------------------------------ f64 NaN
+// An f64 operation on NaNs returns one operand's payload, made quiet: the first NaN in the given
+// order.
+LANE_INLINE double keep_nan(double r, double first, double second) {
+  r = second != second ? bits_as<double>(bits_as<U64>(second) | U64{1} << 51) : r;
+  return first != first ? bits_as<double>(bits_as<U64>(first) | U64{1} << 51) : r;
+}
 
 // ------------------------------------------------------------------------------------ round to odd
 LANE_INLINE double to_odd(double s, double error) {
@@ -103,6 +112,44 @@ LANE_INLINE typename F::Word narrow(double x, Rounding mode) {
   r = mag == kInf64 ? U64{F::kInf} : r;
   r = mag > kInf64 ? U64{F::kNan} : (r | sign << (F::kBits - 1));
   return static_cast<typename F::Word>(r);
+}
+
+// As narrow, but a NaN keeps its sign and the top of its payload, made quiet: conversions from f64.
+template <class F>
+LANE_INLINE typename F::Word narrow_keeping_nan(double x, Rounding mode) {
+  U64 b = bits_as<U64>(x);
+  U64 payload = (b & ((U64{1} << 52) - 1)) >> (52 - F::kMant);
+  U64 nan = payload | F::kQuiet | F::kInf | (b >> 63) << (F::kBits - 1);
+  return x != x ? static_cast<typename F::Word>(nan) : narrow<F>(x, mode);
+}
+
+// Whether .ftz makes x (exact or rounded to odd) a zero: its value rounded to F's precision but
+// with an unbounded exponent is below the smallest normal number. So 2^-126 - 2^-150 is flushed
+// although IEEE rounding would give 2^-126.
+template <class F>
+LANE_INLINE bool flushes(double x, Rounding mode) {
+  constexpr double kMin = F::kEmin == -126 ? 0x1p-126 : 0x1p-14;
+  constexpr double kUnit = F::kMant == 23 ? 0x1p-24 : F::kMant == 10 ? 0x1p-11 : 0x1p-8;
+  double m = x < 0 ? -x : x;
+  bool away = mode == (x < 0 ? kRm : kRp);
+  return mode == kRn ? m < kMin * (1 - kUnit / 2) : away ? m <= kMin * (1 - kUnit) : m < kMin;
+}
+template <class F>
+LANE_INLINE typename F::Word narrow_ftz(double x, U64 imm) {
+  const Rounding mode = rounding(imm);
+  typename F::Word r = narrow<F>(x, mode);
+  bool zero = (imm & mod::ftz) && flushes<F>(x, mode);
+  return zero ? static_cast<typename F::Word>(r & F::kSign) : r;
+}
+
+// f64 to f32 rounded to odd.
+LANE_INLINE float odd32(double x) {
+  float f = static_cast<float>(x);
+  double error = x - f;  // exact; infinite when f overflowed, NaN when x is infinite or NaN
+  U32 b = bits_as<U32>(f);
+  bool inexact = (error < 0) | (error > 0);
+  U32 step = (error > 0) == (x > 0) ? 1u : ~0u;
+  return bits_as<float>(inexact && (b & 1) == 0 ? b + step : b);
 }
 
 // f32 to nearest-even f16 and bf16; canonical NaN.

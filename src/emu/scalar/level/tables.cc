@@ -11,7 +11,8 @@ namespace ptxbench::emu::scalar::PTXBENCH_LEVEL {
 Level tables() {
   Level l;
   l.name = LEVEL_TEXT(PTXBENCH_LEVEL) + sizeof("level_") - 1;
-  for (Rows (*topic)() : {int_rows, bits_rows, float_rows, compare_rows, select_rows, cvt_rows}) {
+  for (Rows (*topic)() : {int_rows, bits_rows, float_rows, compare_rows, select_rows, cvt_rows,
+                          half_rows, minmax_rows, carry_rows, video_rows, warp_rows, approx_rows}) {
     l.rows[l.topics++] = topic();
   }
   l.cvt_int_to_int = cvt_int_to_int;

@@ -13,10 +13,7 @@ Rows minmax_rows();
 Rows compare_rows();
 Rows select_rows();
 Rows cvt_rows();
-Rows cvt_int_rows();
-Rows cvt_pack_rows();
 Rows approx_rows();
-Rows move_rows();
 Rows warp_rows();
 Rows video_rows();
 

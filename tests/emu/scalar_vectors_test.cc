@@ -1,0 +1,114 @@
+// Every recorded element-wise form against the handlers, at every instruction-set level this CPU
+// has.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <regex>
+
+#include "emu/hw_vectors.h"
+#include "emu/scalar_machine.h"
+
+namespace ptxbench::emu {
+namespace {
+
+using testing::ScalarMachine;
+
+std::string replace_all(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+// The form as a kernel's body: %0 is the destination, %1... the sources.
+std::string body(const hw::Group& g, const hw::Json& form) {
+  std::string text = form.at("ptx");
+  auto declare = [](const std::string& name, size_t bytes) {
+    return ".reg .b" + std::to_string(8 * bytes) + " " + name + ";\n";
+  };
+  std::string declarations = declare("%out", g.array(form.at("out")).element_bytes());
+  text = replace_all(text, "%0", "%out");
+  const auto& inputs = form.at("inputs");
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    std::string name = "%in" + std::to_string(k + 1);
+    declarations += declare(name, g.input(inputs[k]).element_bytes());
+    text = replace_all(text, "%" + std::to_string(k + 1), name);
+  }
+  return declarations + "{ " + text + " }";
+}
+
+void store(ScalarMachine& m, const std::string& name, size_t bytes, int lane, uint64_t value) {
+  std::memcpy(m.lanes<uint8_t>(name) + bytes * static_cast<size_t>(lane), &value, bytes);
+}
+uint64_t load(ScalarMachine& m, const std::string& name, size_t bytes, int lane) {
+  uint64_t value = 0;
+  std::memcpy(&value, m.lanes<uint8_t>(name) + bytes * static_cast<size_t>(lane), bytes);
+  return value;
+}
+
+// Runs the form on all elements and calls check(i, got, want).
+template <class F>
+std::string run_form(const hw::Group& g, const hw::Json& form, const scalar::Level& level,
+                     F&& check) {
+  ScalarMachine m(body(g, form), level);
+  if (!m.error().empty()) return m.error();
+  hw::Array out = g.array(form.at("out"));
+  std::vector<hw::Array> in;
+  for (const auto& name : form.at("inputs")) in.push_back(g.input(name));
+  for (size_t first = 0; first < out.size(); first += 32) {
+    const int lanes = static_cast<int>(std::min<size_t>(32, out.size() - first));
+    for (int lane = 0; lane < lanes; ++lane)
+      for (size_t k = 0; k < in.size(); ++k)
+        store(m, "%in" + std::to_string(k + 1), in[k].element_bytes(), lane,
+              in[k].at(first + static_cast<size_t>(lane)));
+    m.run();
+    for (int lane = 0; lane < lanes; ++lane) {
+      size_t i = first + static_cast<size_t>(lane);
+      check(i, load(m, "%out", out.element_bytes(), lane), out.at(i));
+    }
+  }
+  return "";
+}
+
+std::string inputs_of(const hw::Group& g, const hw::Json& form, size_t i) {
+  std::string text;
+  for (const auto& name : form.at("inputs")) text += fmt::format(" {:#x}", g.input(name).at(i));
+  return text;
+}
+
+class ScalarVectors : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (GetParam() >= scalar::available_levels().count)
+      GTEST_SKIP() << "this CPU has no such level";
+  }
+  const scalar::Level& level() { return scalar::available_levels().level[GetParam()]; }
+
+  void expect_exact(const std::string& group, size_t forms) {
+    const hw::Group& g = hw::group(group);
+    size_t passed = 0;
+    for (const hw::Json& form : g.cases()) {
+      size_t wrong = 0, total = 0;
+      std::string example;
+      std::string error = run_form(g, form, level(), [&](size_t i, uint64_t got, uint64_t want) {
+        ++total;
+        if (got == want) return;
+        if (wrong++ < 3)
+          example +=
+              fmt::format("\n    in{} got {:#x} want {:#x}", inputs_of(g, form, i), got, want);
+      });
+      const std::string text = form.at("ptx");
+      EXPECT_EQ(error, "") << text;
+      EXPECT_EQ(wrong, 0u) << text << " of " << total << example;
+      if (error.empty() && wrong == 0 && total > 0) ++passed;
+    }
+    EXPECT_EQ(passed, forms);
+  }
+};
+
+TEST_P(ScalarVectors, Exact) { expect_exact("exact", 747); }
+TEST_P(ScalarVectors, Cvt) { expect_exact("cvt", 784); }
+
+INSTANTIATE_TEST_SUITE_P(Level, ScalarVectors, ::testing::Range(0, 3));
+
+}  // namespace
+}  // namespace ptxbench::emu
