@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ptx/parser.h"
+#include "toolchain/elf.h"
 
 namespace ptxbench::cudart {
 namespace {
@@ -104,29 +105,15 @@ wire::KernelInfo describe(const ptx::Module& module, const ptx::Function& f) {
   return info;
 }
 
-// A structure at a place in the file, or null.
-template <class T>
-const T* at(const std::vector<uint8_t>& bytes, uint64_t offset, uint64_t count = 1) {
-  if (offset % alignof(T) != 0 || offset > bytes.size() ||
-      count > (bytes.size() - offset) / sizeof(T))
-    return nullptr;
-  return reinterpret_cast<const T*>(bytes.data() + offset);
-}
-
-std::string symbol_name(const std::vector<uint8_t>& cubin, const Elf64_Shdr* sections,
-                        uint32_t count, uint32_t index) {
-  for (uint32_t s = 0; s < count; ++s) {
-    if (sections[s].sh_type != SHT_SYMTAB || sections[s].sh_link >= count) continue;
-    const auto* symbol =
-        at<Elf64_Sym>(cubin, sections[s].sh_offset + uint64_t{index} * sizeof(Elf64_Sym));
-    if (!symbol || index >= sections[s].sh_size / sizeof(Elf64_Sym)) return {};
-    const Elf64_Shdr& strings = sections[sections[s].sh_link];
-    if (symbol->st_name >= strings.sh_size || !at<char>(cubin, strings.sh_offset, strings.sh_size))
-      return {};
-    const char* text = at<char>(cubin, strings.sh_offset) + symbol->st_name;
-    return std::string(text, strnlen(text, strings.sh_size - symbol->st_name));
-  }
-  return {};
+// Name of the index-th symbol of a cubin's .symtab.
+std::string symbol_name(const toolchain::ElfFile& elf, uint32_t index) {
+  const toolchain::ElfSection *symbols = elf.section(".symtab"), *strings = elf.section(".strtab");
+  if (!symbols || !strings || index >= symbols->bytes.size() / sizeof(Elf64_Sym)) return {};
+  Elf64_Sym symbol;
+  std::memcpy(&symbol, &symbols->bytes[index * sizeof symbol], sizeof symbol);
+  if (symbol.st_name >= strings->bytes.size()) return {};
+  const auto* text = reinterpret_cast<const char*>(strings->bytes.data()) + symbol.st_name;
+  return std::string(text, strnlen(text, strings->bytes.size() - symbol.st_name));
 }
 
 }  // namespace
@@ -136,28 +123,21 @@ std::map<std::string, uint32_t, std::less<>> register_counts(const std::vector<u
   // attribute 0x2f holds {u32 symbol, u32 registers}.
   constexpr uint8_t kSized = 4, kRegisterCount = 0x2f;
   std::map<std::string, uint32_t, std::less<>> counts;
-  const auto* header = at<Elf64_Ehdr>(cubin, 0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return counts;
-  const auto* sections = at<Elf64_Shdr>(cubin, header->e_shoff, header->e_shnum);
-  if (!sections || header->e_shstrndx >= header->e_shnum) return counts;
-  const Elf64_Shdr& names = sections[header->e_shstrndx];
-  for (uint32_t s = 0; s < header->e_shnum; ++s) {
-    const auto* name = at<char>(cubin, names.sh_offset + sections[s].sh_name, sizeof ".nv.info");
-    const auto* info = at<uint8_t>(cubin, sections[s].sh_offset, sections[s].sh_size);
-    if (!name || !info || std::memcmp(name, ".nv.info", sizeof ".nv.info") != 0) continue;
-    for (uint64_t i = 0; i + 4 <= sections[s].sh_size;) {
-      uint16_t size = 0;
-      std::memcpy(&size, info + i + 2, 2);
-      if (info[i] == kSized && info[i + 1] == kRegisterCount && size == 8 &&
-          i + 12 <= sections[s].sh_size) {
-        uint32_t entry[2];
-        std::memcpy(entry, info + i + 4, 8);
-        if (std::string kernel = symbol_name(cubin, sections, header->e_shnum, entry[0]);
-            !kernel.empty())
-          counts[kernel] = entry[1] & 0xffff;
-      }
-      i += 4 + (info[i] == kSized ? size : 0);
+  const auto elf = toolchain::read_elf(cubin);
+  const toolchain::ElfSection* info = elf.ok() ? elf->section(".nv.info") : nullptr;
+  if (!info) return counts;
+  for (size_t i = 0; i + 4 <= info->bytes.size();) {
+    const uint8_t* entry = &info->bytes[i];
+    uint16_t size = 0;
+    std::memcpy(&size, entry + 2, 2);
+    if (entry[0] == kSized && entry[1] == kRegisterCount && size == 8 &&
+        i + 12 <= info->bytes.size()) {
+      uint32_t value[2];
+      std::memcpy(value, entry + 4, 8);
+      if (std::string kernel = symbol_name(*elf, value[0]); !kernel.empty())
+        counts[kernel] = value[1] & 0xffff;
     }
+    i += 4 + (entry[0] == kSized ? size : 0);
   }
   return counts;
 }

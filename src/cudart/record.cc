@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "base/temp_dir.h"
 #include "cudart/merge.h"
 #include "sandbox/sandbox.h"
+#include "toolchain/elf.h"
 
 namespace ptxbench::cudart {
 namespace {
@@ -186,17 +188,19 @@ Result<Setup> prepare(const RecordRequest& request, const KernelTable& table) {
   setup.program = fs::canonical(build_dir() / "bin" / "ptxbench-host", error);
   if (error) return Error{"infrastructure", "ptxbench-host is missing beside this program's build"};
   setup.libraries = fs::canonical(build_dir() / "lib", error);
-  PB_ASSIGN_OR_RETURN(const std::string library,
-                      read_file(request.host_library, uint64_t{1} << 30));
-  if (library.find("libtvm_ffi.so") != std::string::npos) {
-    setup.tvm_ffi = find_tvm_ffi();
-    if (setup.tvm_ffi.empty())
+  PB_ASSIGN_OR_RETURN(const std::vector<uint8_t> library, read_bytes(request.host_library));
+  if (const auto elf = toolchain::read_elf(library); elf.ok()) {
+    const auto needs = [&](std::string_view name) {
+      return std::ranges::any_of(elf->needed,
+                                 [&](const std::string& lib) { return lib.starts_with(name); });
+    };
+    setup.static_runtime = elf->section(".nv_fatbin") != nullptr && !needs("libcudart.so");
+    if (needs("libtvm_ffi.so")) setup.tvm_ffi = find_tvm_ffi();
+    if (needs("libtvm_ffi.so") && setup.tvm_ffi.empty())
       return Error{"infrastructure",
                    "the candidate needs libtvm_ffi.so, which is not installed: run the set-up or "
                    "set PTXBENCH_TVM_FFI_HOME"};
   }
-  setup.static_runtime = library.find(".nv_fatbin") != std::string::npos &&
-                         library.find("libcudart.so") == std::string::npos;
   wire::Request& wire = setup.wire;
   wire.library = fs::absolute(request.host_library).string();
   wire.tvm_ffi = setup.tvm_ffi.string();

@@ -326,15 +326,11 @@ TEST_F(Recorded, LibraryThatIsNone) {
   EXPECT_THAT(outcome.message, HasSubstr("cannot be loaded"));
 }
 
+// As a host library looks that was linked with a static runtime: device code, no libcudart needed.
 TEST(Record, StaticRuntimeIsNamed) {
   RecordRequest r = request("angle_brackets");
-  std::string bytes = read_file(r.host_library).take();
-  for (size_t at; (at = bytes.find("libcudart.so")) != std::string::npos;) bytes[at] = 'x';
-  const fs::path copy = fs::path(::testing::TempDir()) / "static_runtime.so";
-  ASSERT_TRUE(write_file_atomically(copy, bytes + ".nv_fatbin").ok());
-  r.host_library = copy;
+  r.host_library = fs::path(PTXBENCH_BUILD_DIR) / "tests/cudart/cudart_test_static.so";
   const RecordOutcome outcome = recorded(r);
-  fs::remove(copy);
   EXPECT_EQ(outcome.reason, "unsupported-runtime-call");
   EXPECT_THAT(outcome.message, HasSubstr("-cudart shared"));
 }
