@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "cudart/kernel_table.h"
 #include "cudart/record.h"
 #include "sandbox/sandbox.h"
 #include "toolchain/compiler.h"
@@ -20,7 +21,8 @@ bool can_compile() {
   return false;
 }
 
-Result<RecordRequest> compiled(const fs::path& file) {
+Result<RecordRequest> compiled(const fs::path& file,
+                               std::vector<toolchain::KernelResources>* resources = nullptr) {
   PB_ASSIGN_OR_RETURN(const std::string source, read_file(fs::path(PTXBENCH_SOURCE_DIR) / file));
   toolchain::CompileRequest request;
   request.source = source;
@@ -28,6 +30,7 @@ Result<RecordRequest> compiled(const fs::path& file) {
   request.cache_dir = fs::path(PTXBENCH_BUILD_DIR) / "tests/cudart/cache";
   PB_ASSIGN_OR_RETURN(const toolchain::CompiledCandidate candidate, toolchain::compile(request));
   if (!candidate.ok) return Error{"candidate", candidate.failure_reason};
+  if (resources) *resources = candidate.kernels;
   RecordRequest out;
   out.host_library = candidate.host_library;
   out.ptx = candidate.ptx;
@@ -74,8 +77,16 @@ TEST(Candidate, SymbolsWithInternalLinkage) {
 
 TEST(Candidate, ExpertGemm) {
   if (!can_compile()) GTEST_SKIP() << "no compiler or no sandbox";
-  auto request = compiled("kernels/sm_90a/gemm_bf16.cu");
+  std::vector<toolchain::KernelResources> resources;
+  auto request = compiled("kernels/sm_90a/gemm_bf16.cu", &resources);
   ASSERT_TRUE(request.ok()) << request.error().message;
+  // The register counts in the machine code are those that the assembler reported.
+  const auto registers = register_counts(request->cubin);
+  ASSERT_FALSE(resources.empty());
+  for (const toolchain::KernelResources& kernel : resources) {
+    ASSERT_TRUE(registers.contains(kernel.name)) << kernel.name;
+    EXPECT_EQ(registers.at(kernel.name), static_cast<uint32_t>(kernel.registers));
+  }
   for (const int64_t m : {70, 8192}) {
     request->arguments = {{"A", "bfloat16", {m, 5120}, false, {}},
                           {"B", "bfloat16", {7168, 5120}, false, {}},

@@ -1,4 +1,5 @@
-// Device entities with internal linkage, whose names differ between a device-only and a host-only pass.
+// Device entities with internal linkage, whose names differ between a device-only and a host-only
+// pass.
 #include <cuda_runtime.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
