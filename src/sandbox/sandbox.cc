@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,6 +65,19 @@ void kill_namespace(pid_t bubblewrap, const std::string& status) {
   const auto init = status_field(status, "child-pid");
   if (!init || *init <= 1 || kill(static_cast<pid_t>(*init), SIGKILL) != 0)
     kill(bubblewrap, SIGKILL);
+}
+
+// bubblewrap returns when the command does; what the command left running ends a moment later, with
+// the namespace's first process. Waits for that, so that nothing outlives run(). The number cannot
+// have been given to another process yet: numbers are handed out in a circle.
+void wait_for_namespace(const std::string& status) {
+  const auto init = status_field(status, "child-pid");
+  if (!init || *init <= 1) return;
+  const Fd process(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(*init), 0)));
+  if (process.get() < 0) return;  // gone already
+  syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+  struct pollfd ended = {process.get(), POLLIN, 0};
+  poll(&ended, 1, 5000);
 }
 
 std::vector<std::pair<int, uint64_t>> limits_of(const Command& command) {
@@ -156,6 +171,7 @@ Result<Outcome> run_isolated(const Command& command) {
   spec.status_pipe = true;
   spec.kill_all = kill_namespace;
   PB_ASSIGN_OR_RETURN(ChildResult child, run_child(spec));
+  wait_for_namespace(child.status);
   const auto exit_code = status_field(child.status, "exit-code");
   if (!child.timed_out && !exit_code) {
     if (!child.started)
