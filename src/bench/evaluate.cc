@@ -271,6 +271,7 @@ Result<Recording> compile_and_record(const EvalRequest& request, const Services&
   toolchain::CompileRequest compile;
   compile.source = candidate.source;
   compile.file_name = candidate.file_name;
+  compile.include_dirs = candidate.include_dirs;
   compile.arch = request.arch;
   compile.cache_dir = request.cache_dir;
   compile.trust = request.trust;

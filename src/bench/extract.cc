@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/build_config.h"
 #include "base/files.h"
 #include "base/hash.h"
 
@@ -134,6 +135,16 @@ Extraction extract_markdown(const std::string& text, const std::string& name) {
                                        blocks.size(), seen));
 }
 
+// The folder of a file below <source>/kernels; nothing for others, which must not read their
+// neighbours.
+static std::vector<std::filesystem::path> own_headers(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto folder = std::filesystem::canonical(path, error).parent_path();
+  const auto kernels = std::filesystem::canonical(source_dir() / "kernels", error);
+  if (error || folder.string().rfind(kernels.string() + "/", 0) != 0) return {};
+  return {folder};
+}
+
 Result<Extraction> extract_file(const std::filesystem::path& path) {
   const std::string extension = path.extension().string();
   if (extension == ".plan") return extract_plan(path);
@@ -142,7 +153,11 @@ Result<Extraction> extract_file(const std::filesystem::path& path) {
     return Error{"usage", path.string() + " is empty"};
   if (is_probably_binary(text)) return Error{"usage", path.string() + " is a binary file"};
   const std::string name = path.filename().string();
-  if (extension == ".cu" || extension == ".cuh") return cuda_candidate(text, name, 1);
+  if (extension == ".cu" || extension == ".cuh") {
+    Extraction extraction = cuda_candidate(text, name, 1);
+    extraction.candidate.include_dirs = own_headers(path);
+    return extraction;
+  }
   if (extension == ".md" || extension == ".markdown" || extension == ".txt" || extension.empty())
     return extract_markdown(text, name);
   return Error{"usage", fmt::format("{}: expected a .cu, .md or .plan file", path.string())};

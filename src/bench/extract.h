@@ -19,6 +19,8 @@ struct Candidate {
   std::string name;       // as the user knows it: the file's name
   std::string source;     // CUDA text (kind cuda)
   std::string file_name;  // what compilers call it: ends in .cu
+  // Where its own headers are; only for the project's kernels, other candidates are one file.
+  std::vector<std::filesystem::path> include_dirs;
   std::string hash;       // of the source or of the plan's bytes
   int first_line = 1;     // line of the source's first line within the file handed in
   plan::LaunchPlan plan;  // kind plan

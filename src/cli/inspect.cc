@@ -35,6 +35,7 @@ Result<Inspected> inspect_candidate(const InspectOptions& options) {
   toolchain::CompileRequest request;
   request.source = extraction.candidate.source;
   request.file_name = extraction.candidate.file_name;
+  request.include_dirs = extraction.candidate.include_dirs;
   request.arch = options.arch;
   request.trust = options.trust;
   PB_ASSIGN_OR_RETURN(toolchain::CompiledCandidate compiled, toolchain::compile(request));
