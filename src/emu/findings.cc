@@ -12,6 +12,10 @@ void locate(plan::Finding& f, const Kernel& kernel, uint32_t pc) {
   const ptx::Module& m = *kernel.module;
   f.ptx_line = static_cast<int>(info.instruction->line);
   f.ptx = ptx::print(*info.instruction, m.functions[info.function], m);
+  // A wgmma names up to 128 registers; the line number leads to the rest.
+  if (f.ptx.size() > 160)
+    if (size_t open = f.ptx.find('{'), close = f.ptx.find('}'); close != std::string::npos && close > open + 40)
+      f.ptx.replace(open + 1, close - open - 1, f.ptx.substr(open + 1, f.ptx.find(',', open + 20) - open - 1) + ", ...");
   auto file_name = [&](uint32_t file) { return file < m.files.size() ? m.files[file] : std::string(); };
   uint32_t loc = info.instruction->loc;
   if (loc >= m.locations.size()) return;

@@ -133,7 +133,9 @@ struct WgmmaOp {
   uint32_t issued = 0, done = 0;        // warps of the group
   uint32_t poisoned = 0;                // warps that issued it before they knew its operands had arrived
   uint8_t* regs[4] = {};                // each warp's register window at issue
-  uint32_t lo = 0, hi = 0;              // shared bytes of the operands (bounding range)
+  struct Range {
+    uint32_t lo = ~0u, hi = 0;
+  } a, b;                               // shared bytes of the operands (bounding ranges)
 };
 
 struct Warpgroup {

@@ -167,7 +167,10 @@ void mbarrier_wait(RegisterView& v, const MicroOp& op, uint32_t mask) {
       first = wait;
     }
   });
-  if (w.exec->launch().stop) return;
+  if (w.exec->launch().stop) {
+    w.yield = true;   // the launch ends here: nothing after the wait may run
+    return;
+  }
   // try_wait may suspend the thread: parked until the phase completes, unless a lane can go on.
   if (!done && may_block && first.kind != Wait::Kind::none) return w.exec->block(w, first, true);
   if (!done) w.pause = w.yield = true;   // test_wait in a loop: end of the time slice

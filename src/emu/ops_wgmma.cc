@@ -28,7 +28,7 @@ void cover(uint64_t descriptor, bool mn_major, int bytes, int mn, int k, uint32_
     }
 }
 
-void check_operand(Warp& w, uint64_t descriptor, bool mn_major, int bytes, int mn, int k, const char* name,
+void check_operand(Warp& w, uint64_t descriptor, bool mn_major, int bytes, int mn, int k, const char* reader,
                    bool first, bool* poisoned) {
   Cta& c = *w.cta;
   Executor& e = *w.exec;
@@ -41,7 +41,7 @@ void check_operand(Warp& w, uint64_t descriptor, bool mn_major, int bytes, int m
       if ((at < kReservedShared || at + n > c.shared_bytes) && bad == ~0u) bad = at;
     });
     if (bad != ~0u) {
-      std::string message = fmt::format("matrix {} of the wgmma reaches shared offset {} of {} bytes", name,
+      std::string message = fmt::format("{} reaches shared offset {} of {} bytes", reader,
                                         static_cast<int64_t>(bad) - kReservedShared, c.shared_bytes - kReservedShared);
       return e.fault(w, "out-of-bounds", ~0u, std::move(message),
                      "check the descriptor's start, leading and stride byte offsets", bad);
@@ -51,16 +51,17 @@ void check_operand(Warp& w, uint64_t descriptor, bool mn_major, int bytes, int m
   // Each of the four warps needs to know that the operand has arrived; the rest is checked once.
   if (Executor::may_be_unobserved(w, c, lo, hi - lo))
     for_each_chunk(decode_descriptor(descriptor), mn_major, bytes, mn, k, [&](uint32_t at, uint32_t n) {
-      if (!*poisoned) *poisoned = !e.check_arrival(w, c, at, n, ~0u, fmt::format("wgmma (matrix {})", name).c_str());
+      if (!*poisoned) *poisoned = !e.check_arrival(w, c, at, n, ~0u, reader);
     });
   if (!first) return;
-  bool clean = true;
+  bool clean = true, reported = false;
   for (uint32_t kib = lo >> 10; kib <= (hi - 1) >> 10; kib++) clean &= c.unclean[kib] == 0;
   if (!clean)
     for_each_chunk(decode_descriptor(descriptor), mn_major, bytes, mn, k, [&](uint32_t at, uint32_t n) {
-      if (Executor::is_clean(c, at, n)) return;
+      if (reported || Executor::is_clean(c, at, n)) return;
+      reported = true;   // one finding a wgmma is enough
       *poisoned |= (c.shadow[at] & kInFlight) != 0;
-      e.diagnose_read(w, c, at, n, ~0u, fmt::format("wgmma (matrix {})", name).c_str());
+      e.diagnose_read(w, c, at, n, ~0u, reader);
     });
   bool generic = false;
   for (uint32_t kib = lo >> 10; kib <= (hi - 1) >> 10; kib++) generic |= c.generic_kib[kib] != 0;
@@ -95,6 +96,12 @@ void perform(Cta& c, Executor& e, WgmmaOp& op, uint32_t warps) {
   c.cluster->progress++;
 }
 
+// The CTA's bounding range of operands in flight.
+void include(Cta& c, const WgmmaOp& op) {
+  c.wgmma_lo = std::min({c.wgmma_lo, op.a.lo, op.b.lo});
+  c.wgmma_hi = std::max({c.wgmma_hi, op.a.hi, op.b.hi});
+}
+
 void retire(Cta& c, Warpgroup& g) {
   while (!g.ops.empty() && g.ops.front().done == 0xf) {
     g.ops.pop_front();
@@ -102,8 +109,7 @@ void retire(Cta& c, Warpgroup& g) {
   }
   c.wgmma_lo = ~0u, c.wgmma_hi = 0;
   for (const Warpgroup& x : c.warpgroups)
-    for (const WgmmaOp& op : x.ops)
-      c.wgmma_lo = std::min(c.wgmma_lo, op.lo), c.wgmma_hi = std::max(c.wgmma_hi, op.hi);
+    for (const WgmmaOp& op : x.ops) include(c, op);
 }
 
 int element_bytes(ptx::Type t) { return t == ptx::Type::tf32 ? 4 : std::max(1, ptx::bits(t) / 8); }
@@ -196,8 +202,8 @@ void wgmma_issue(RegisterView& v, const MicroOp& op, uint32_t) {
   bool is_first = number - g.first == g.ops.size(), poisoned = false;
   const WgmmaForm& f = site.form;
   int ab = element_bytes(f.a), bb = element_bytes(f.b);
-  if (!f.a_in_registers) check_operand(w, a_desc, f.a_mn_major, ab, 64, f.k, "A", is_first, &poisoned);
-  check_operand(w, b_desc, f.b_mn_major, bb, f.n, f.k, "B", is_first, &poisoned);
+  if (!f.a_in_registers) check_operand(w, a_desc, f.a_mn_major, ab, 64, f.k, "wgmma (matrix A)", is_first, &poisoned);
+  check_operand(w, b_desc, f.b_mn_major, bb, f.n, f.k, "wgmma (matrix B)", is_first, &poisoned);
   if (e.launch().stop) return;
   if (is_first) {
     WgmmaOp fresh;
@@ -205,10 +211,9 @@ void wgmma_issue(RegisterView& v, const MicroOp& op, uint32_t) {
     fresh.site = &site;
     fresh.a_descriptor = a_desc, fresh.b_descriptor = b_desc;
     fresh.scale_d = scale;
-    fresh.lo = ~0u;
-    if (!f.a_in_registers) cover(a_desc, f.a_mn_major, ab, 64, f.k, &fresh.lo, &fresh.hi);
-    cover(b_desc, f.b_mn_major, bb, f.n, f.k, &fresh.lo, &fresh.hi);
-    c.wgmma_lo = std::min(c.wgmma_lo, fresh.lo), c.wgmma_hi = std::max(c.wgmma_hi, fresh.hi);
+    if (!f.a_in_registers) cover(a_desc, f.a_mn_major, ab, 64, f.k, &fresh.a.lo, &fresh.a.hi);
+    cover(b_desc, f.b_mn_major, bb, f.n, f.k, &fresh.b.lo, &fresh.b.hi);
+    include(c, fresh);
     g.ops.push_back(fresh);
   }
   WgmmaOp& mine = g.ops[number - g.first];

@@ -137,10 +137,10 @@ void Executor::check_source_in_flight(Warp& w, Cta& c, uint32_t offset, uint32_t
   if (overlaps(c.wgmma_lo, c.wgmma_hi))
     for (const Warpgroup& g : c.warpgroups)
       for (const WgmmaOp& op : g.ops)
-        if (op.done != 0xf && overlaps(op.lo, op.hi)) {
+        if (bool hits_a = overlaps(op.a.lo, op.a.hi); op.done != 0xf && (hits_a || overlaps(op.b.lo, op.b.hi))) {
           report(w, "async-operand-overwritten", plan::HazardClass::fatal, 0,
                  fmt::format("{} writes {}, which a wgmma in flight may still be reading", writer,
-                             shared_symbol(c, std::max(offset, op.lo))),
+                             shared_symbol(c, std::max(offset, hits_a ? op.a.lo : op.b.lo))),
                  "wgmma.wait_group before the stage is released to the producer", offset,
                  shared_symbol(c, offset));
           return;
