@@ -87,7 +87,8 @@ void perform(Cta& c, Executor& e, WgmmaOp& op, uint32_t warps) {
     for (size_t r = 0; r < op.site->a.size(); r++)
       o.a[x][r] = reinterpret_cast<const uint32_t*>(op.regs[x] + op.site->a[r]);
   }
-  wgmma(op.site->form, o, e.launch().options->tensor);
+  o.warps = warps & ~op.poisoned;
+  if (o.warps) wgmma(op.site->form, o, e.launch().options->tensor);
   // Operands read before they were known to have arrived: the result is poison, not luck.
   for (int x = 0; x < 4; x++)
     if ((warps & op.poisoned) >> x & 1)

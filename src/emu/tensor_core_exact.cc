@@ -126,6 +126,8 @@ uint32_t exact_step(Type a_type, Type b_type, Type d_type, const uint8_t* a, con
   const bool fp8 = bytes == 1;
   const int kept = fp8 ? 13 : 25;  // bits below the largest exponent that survive alignment
   Term terms[33];
+  // A NaN accumulator decides alone; a kernel that reads poison has whole tiles of them.
+  if (const Term acc = decode(fd, c); acc.kind == Term::nan) return special(fd, &acc, 1);
   for (int i = 0; i < k; ++i)
     terms[i] = multiply(decode(fa, load_element(a + i * bytes, bytes)),
                         decode(fb, load_element(b + i * bytes, bytes)));
