@@ -49,7 +49,9 @@ struct RecordOutcome {
   double ms = 0;
 };
 
-// An Error is the harness's own failure ("no-sandbox", "io", "infrastructure").
+// A call that the runtime refused counts even if host code ignored the error: the plan would not be
+// what the candidate meant. An Error is the harness's own failure ("no-sandbox", "io",
+// "infrastructure").
 Result<RecordOutcome> record(const RecordRequest& request);
 
 }  // namespace ptxbench::cudart

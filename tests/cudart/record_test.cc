@@ -7,9 +7,11 @@
 
 #include <filesystem>
 #include <fstream>
-#include <set>
+#include <iterator>
+#include <optional>
 
 #include "base/files.h"
+#include "base/temp_dir.h"
 #include "sandbox/sandbox.h"
 
 namespace ptxbench::cudart {
@@ -62,25 +64,26 @@ uint32_t word(const plan::Blob& blob, size_t at) {
   return value;
 }
 
-std::vector<fs::path> leftovers() {
+// Files that a program wrote, and what record() left in its temporary folder.
+std::vector<fs::path> leftovers(const fs::path& temporary) {
   std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(temporary)) found.push_back(entry.path());
   for (const char* place : {"/tmp", "/var/tmp", "/", "/etc", "."})
-    for (const auto& entry : fs::directory_iterator(place)) {
-      const std::string name = entry.path().filename();
-      if (name.starts_with("ptxbench-test-escape") || name.starts_with("ptxbench-record-"))
-        found.push_back(entry.path());
-    }
+    if (fs::exists(fs::path(place) / "ptxbench-test-escape")) found.push_back(place);
   return found;
 }
 
-int stragglers() {
+// Processes of this build's host program that work in `temporary`, and children of the test
+// programs.
+int stragglers(const fs::path& temporary) {
+  const std::string child =
+      std::string(PTXBENCH_BUILD_DIR) + "/tests/cudart/cudart_test_programs.so:straggler";
   int count = 0;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     std::ifstream file(entry.path() / "cmdline");
-    std::string text;
-    std::getline(file, text, '\0');
-    count += text == "ptxbench-test-straggler" || text.ends_with("/ptxbench-host");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    count += text.find(child) != std::string::npos || text.find(temporary) != std::string::npos;
   }
   return count;
 }
@@ -90,11 +93,16 @@ class Recorded : public ::testing::Test {
   void SetUp() override {
     if (const auto sandbox = sandbox::available(); !sandbox.ok())
       GTEST_SKIP() << sandbox.error().message;
+    temporary_ = TempDir::create("record-test").take();
+    setenv("TMPDIR", temporary_->path().c_str(), 1);
   }
   void TearDown() override {
-    EXPECT_THAT(leftovers(), ::testing::IsEmpty());
-    EXPECT_EQ(stragglers(), 0);
+    unsetenv("TMPDIR");
+    if (!temporary_) return;
+    EXPECT_THAT(leftovers(temporary_->path()), ::testing::IsEmpty());
+    EXPECT_EQ(stragglers(temporary_->path()), 0);
   }
+  std::optional<TempDir> temporary_;
 };
 
 TEST_F(Recorded, AngleBracketLaunch) {
