@@ -199,6 +199,7 @@ void tensor::wgmma_at(const WgmmaForm& form, const WgmmaOperands& o, TensorMode 
   c.b = element(form.b);
   if (form.d == Type::f16) return f16_step(c, o, mode, kernels);
   if (mode == TensorMode::hw) return kernels.hw(c);
+  if (mode == TensorMode::fast && kernels.dot) return kernels.dot(c);
   kernels.f32(c);
 }
 

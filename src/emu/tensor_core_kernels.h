@@ -19,10 +19,12 @@ constexpr int kZeroExponent = -8000, kInfExponent = 16000;
 // Scratch of one thread. Rows are as fetched; panels are what the inner loops read.
 struct alignas(64) Panels {
   uint8_t a_rows[64][kRowBytes], b_rows[kMaxN][kRowBytes];
-  // Lane l of row half h of warp w reads row 16w + 8h + l/4: [warp][half][k][lane].
+  // Lane l of row half h of warp w reads row 16w + 8h + l/4: [warp][k][half][lane] for
+  // values, [warp][half][k][lane] for exponents.
   float a[4 * 2 * kMaxK * 32];
   int16_t a_exponent[4 * 2 * kMaxK * 32];
-  // Columns 8g + q + {0, 2, 4, 6} stand together, as a register has them: [2g + q][k][4].
+  // Columns 8g + q + {0, 2, 4, 6} stand together, as a register has them: [2g + q][k][4], the k of
+  // values in the order of b_offset().
   float b[kMaxN / 4 * kMaxK * 4];
   int16_t b_exponent[kMaxN / 4 * kMaxK * 4];
   float staged[kMaxN][kMaxK];  // rows as f32
