@@ -62,7 +62,7 @@ LANE_INLINE double tanh_f64(double x) {
   double m = x < 0 ? -x : x;
   double e = exp2_f64((m < 20 ? m : 20.0) * 2.8853900817779268);
   double large = 1 - 2 / (e + 1);
-  return m < 0.2 ? small : x < 0 ? -large : large;
+  return m >= 0.2 ? (x < 0 ? -large : large) : small;  // NaN: small
 }
 
 // ------------------------------------------------------------------------------------------- f32
@@ -106,12 +106,12 @@ struct Sqrt {
     return out(__builtin_sqrt(static_cast<double>(in(x, imm))), imm);
   }
 };
-// The argument is first multiplied by 1/(2 pi) in f32, so large arguments lose their phase as they
-// do on the card; subnormals count as zero.
+// As measured: the argument is multiplied by the f32 nearest to 1/(2 pi) and the product cut to
+// f32, which decides the phase of large arguments; subnormals count as zero.
 LANE_INLINE double turns(float x) {
-  float t = flush(x) * 0.15915494309189535f;
-  double wide = t;
-  return wide - __builtin_rint(wide);
+  double product = static_cast<double>(flush(x)) * 0.15915494309189535f;
+  double cut = bits_as<double>(bits_as<U64>(product) & ~((U64{1} << 29) - 1));
+  return cut - __builtin_rint(cut);
 }
 struct Sin {
   LANE_INLINE static float run(float x, U64) {
@@ -166,21 +166,24 @@ struct TanhHalf {
 };
 
 // ------------------------------------------------------------------------------------------- f64
-// Only the high word is computed; the low one is zero.
+// With .ftz only the high words are looked at and computed.
 LANE_INLINE double high_word(double x) {
-  U64 b = bits_as<U64>(x);
-  bool nan = x != x;
-  return bits_as<double>(nan ? b : b & 0xffffffff00000000ull);
+  return bits_as<double>(bits_as<U64>(x) & 0xffffffff00000000ull);
+}
+LANE_INLINE double high_result(double x) {
+  return high_word(x != x ? bits_as<double>(U64{0x7fffffff00000000}) : x);
 }
 LANE_INLINE double flush64(double x) { return bits_as<double>(flush<F64>(bits_as<U64>(x))); }
 struct Rcp64 {
-  LANE_INLINE static double run(double x, U64) { return high_word(flush64(1.0 / flush64(x))); }
+  LANE_INLINE static double run(double x, U64) {
+    return high_result(flush64(1.0 / flush64(high_word(x))));
+  }
 };
 struct Rsqrt64 {
   LANE_INLINE static double run(double x, U64 imm) {
-    x = imm & mod::ftz ? flush64(x) : x;
+    x = imm & mod::ftz ? flush64(high_word(x)) : x;
     double r = 1.0 / __builtin_sqrt(x);
-    return imm & mod::ftz ? high_word(r) : r;
+    return imm & mod::ftz ? high_result(r) : r;
   }
 };
 
