@@ -34,8 +34,9 @@ void add_spikes(const RowSource& source, uint64_t first, std::span<float> row) {
 
 void make_adversarial(uint64_t kind, uint64_t pick, std::span<float> row) {
   switch (kind) {
-    case 0:  // far from 1: below e4m3's range or, summed, above fp16's
-      for (float& x : row) x = std::ldexp(x, static_cast<int>(pick % 13) - 8);
+    case 0:  // far from 1, mostly below: e4m3 loses such values. Not far above: where large terms
+             // cancel, honest kernels would miss the published absolute tolerance
+      for (float& x : row) x = std::ldexp(x, static_cast<int>(pick % 11) - 8);
       return;
     case 1:  // small integers: any order of summation in fp32 is exact
       for (float& x : row) x = std::nearbyint(2 * x);

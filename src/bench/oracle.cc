@@ -2,16 +2,12 @@
 // 8-bit significands are exact to far below half a bf16 ulp at any length that fits in memory.
 #include "bench/oracle.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <thread>
 #include <vector>
 
+#include "bench/blas.h"
 #include "numeric/float_formats.h"
-
-// Present in OpenBLAS, absent from other BLAS libraries.
-extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
 namespace ptxbench::bench {
 namespace {
@@ -33,9 +29,8 @@ void widen(std::span<const uint16_t> from, double* to, int threads) {
 
 }  // namespace
 
-void gemm_fp64(std::span<const uint16_t> a, std::span<const uint16_t> b, int64_t m, int64_t n,
-               int64_t k, int threads, const BlockSink& sink) {
-  if (openblas_set_num_threads) openblas_set_num_threads(std::max(threads, 1));
+Result<void> gemm_fp64(std::span<const uint16_t> a, std::span<const uint16_t> b, int64_t m,
+                       int64_t n, int64_t k, int threads, const BlockSink& sink) {
   std::vector<double> wide_b(b.size());
   widen(b, wide_b.data(), threads);
   const int64_t rows = std::min(m, kBlockRows);
@@ -45,11 +40,10 @@ void gemm_fp64(std::span<const uint16_t> a, std::span<const uint16_t> b, int64_t
     const int64_t count = std::min(rows, m - first);
     widen(a.subspan(static_cast<size_t>(first * k), static_cast<size_t>(count * k)), wide_a.data(),
           threads);
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<int>(count),
-                static_cast<int>(n), static_cast<int>(k), 1.0, wide_a.data(), static_cast<int>(k),
-                wide_b.data(), static_cast<int>(k), 0.0, c.data(), static_cast<int>(n));
+    PB_RETURN_IF_ERROR(dgemm_nt(count, n, k, wide_a.data(), wide_b.data(), c.data(), threads));
     sink(first, count, std::span<const double>(c.data(), static_cast<size_t>(count * n)));
   }
+  return {};
 }
 
 }  // namespace ptxbench::bench

@@ -14,8 +14,9 @@ namespace ptxbench::bench {
 // of 16.
 using BlockSink = std::function<void(int64_t, int64_t, std::span<const double>)>;
 
-// C[m,n] = sum over k of A[m,k] * B[n,k] in fp64; a and b are bf16 bits, row-major.
-void gemm_fp64(std::span<const uint16_t> a, std::span<const uint16_t> b, int64_t m, int64_t n,
-               int64_t k, int threads, const BlockSink& sink);
+// C[m,n] = sum over k of A[m,k] * B[n,k] in fp64; a and b are bf16 bits, row-major. Error
+// "no-blas".
+Result<void> gemm_fp64(std::span<const uint16_t> a, std::span<const uint16_t> b, int64_t m,
+                       int64_t n, int64_t k, int threads, const BlockSink& sink);
 
 }  // namespace ptxbench::bench

@@ -204,6 +204,7 @@ TEST_F(Evaluate, WrongValues) {
 }
 // The published rule accepts small errors on small values; the error against fp64 does not.
 TEST_F(Evaluate, PublishedRuleDisagrees) {
+  request_.seed = Seed{5, 6};  // a rare element is an ulp off already, and two are above 1e-2
   device_.change = [](std::vector<uint16_t>& c, auto) {
     for (uint16_t& x : c) x ^= 1;  // up to half a percent off
   };

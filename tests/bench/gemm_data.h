@@ -1,6 +1,8 @@
 #pragma once
 // Small GEMMs in plain loops, honest and dishonest, for the comparator's tests.
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -82,10 +84,12 @@ constexpr uint16_t kPoison = 0x7f91;
 
 inline Correctness judge(const Gemm& g, const std::vector<uint16_t>& c, int threads = 1) {
   Comparator comparator(c, g.m, g.n, kPoison);
-  gemm_fp64(g.a, g.b, g.m, g.n, g.k, threads,
-            [&](int64_t first, int64_t count, std::span<const double> block) {
-              comparator.add_block(first, count, block, threads);
-            });
+  const Result<void> reference =
+      gemm_fp64(g.a, g.b, g.m, g.n, g.k, threads,
+                [&](int64_t first, int64_t count, std::span<const double> block) {
+                  comparator.add_block(first, count, block, threads);
+                });
+  EXPECT_TRUE(reference.ok());
   Correctness result = comparator.finish();
   decide(gemm_calibration(), g.k, result);
   comparator.locate(result);
