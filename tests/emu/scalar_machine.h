@@ -48,7 +48,7 @@ class ScalarMachine {
     RegisterView view{base(), constants(), preds_.data()};
     for (const MicroOp& op : code_) op.handler(view, op, mask);
   }
-  const std::vector<MicroOp>& code() const { return code_; }
+  std::vector<MicroOp>& code() { return code_; }
 
  private:
   struct alignas(64) Line {
