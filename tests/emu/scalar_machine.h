@@ -5,7 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
-#include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 

@@ -117,18 +117,29 @@ struct Pair {
 };
 
 // e4m3 has no infinity: only S.1111.111 is not finite.
-struct E4M3 : Format<U16, 8, 3, -6> {
-  static constexpr U16 kInf = 0x7f, kNan = 0x7f;
+struct E4M3 {
+  static constexpr U32 kMant = 3, kBias = 7;
+  static constexpr float kMax = 448, kMinNormal = 0x1p-6f;
+  static constexpr float kAlign = 0x1p14f;  // its last bit is the unit of a subnormal
 };
-struct E5M2 : Format<U16, 8, 2, -14> {
-  static constexpr U16 kNan = 0x7f;
+struct E5M2 {
+  static constexpr U32 kMant = 2, kBias = 15;
+  static constexpr float kMax = 57344, kMinNormal = 0x1p-14f, kAlign = 0x1p7f;
 };
 // Nearest even, saturating.
 template <class F>
-LANE_INLINE U32 eighth(double x, U64 imm) {
-  x = imm & mod::relu ? (x <= 0 ? 0.0 : x) : x;
-  U32 r = narrow<F>(x, kRn);
-  return (r & 0x7f) >= F::kInf && x == x ? r - ((r & 0x7f) - (F::kInf - 1)) : r;
+LANE_INLINE U32 eighth(float x, U64 imm) {
+  constexpr U32 kDrop = 23 - F::kMant;
+  const U32 bits = bits_as<U32>(x), sign = bits >> 24 & 0x80;
+  float m = bits_as<float>(bits & 0x7fffffffu);
+  m = m < F::kMax ? m : F::kMax;
+  const U32 a = bits_as<U32>(m);
+  const U32 small = bits_as<U32>(m + F::kAlign) - bits_as<U32>(F::kAlign);
+  const U32 normal =
+      ((a + (1u << (kDrop - 1)) - 1 + (a >> kDrop & 1)) >> kDrop) - ((127 - F::kBias) << F::kMant);
+  U32 r = sign | (m < F::kMinNormal ? small : normal);
+  r = imm & mod::relu && sign ? 0 : r;
+  return x != x ? 0x7fu : r;
 }
 template <class F>
 struct PairTo8 {

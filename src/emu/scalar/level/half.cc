@@ -41,16 +41,38 @@ template <class F>
 struct MulHalf {
   LANE_INLINE static U16 run(U16 a, U16 b, U64) { return nearest(F{}, product(F{}, a, b)); }
 };
-LANE_INLINE float fused(F16, U16 a, U16 b, U16 c) {
+LANE_INLINE float fused(U16 a, U16 b, U16 c) {
   return add_odd32(product(F16{}, a, b), widen(F16{}, c));
 }
-LANE_INLINE float fused(BF16, U16 a, U16 b, U16 c) {
-  return odd32(add_odd(static_cast<double>(widen(BF16{}, a)) * widen(BF16{}, b), widen(BF16{}, c)));
-}
-template <class F>
-struct FmaHalf {
-  LANE_INLINE static U16 run(U16 a, U16 b, U16 c, U64) { return nearest(F{}, fused(F{}, a, b, c)); }
+struct FmaF16 {
+  LANE_INLINE static U16 run(U16 a, U16 b, U16 c, U64) { return nearest(F16{}, fused(a, b, c)); }
 };
+LANE_INLINE U16 exact_fma(BF16, U16 a, U16 b, U16 c) {
+  const double p = static_cast<double>(widen(BF16{}, a)) * widen(BF16{}, b);
+  return narrow<BF16>(add_odd(p, widen(BF16{}, c)), kRn);
+}
+// The product of two bf16 is exact in f32 unless it is near the ends of f32's range; such lanes are
+// rare, and when there is one the warp's lanes are computed in f64.
+template <int N>
+void fma_bf16(RegisterView& v, const MicroOp& op, U32 mask) {
+  const U16* a = source<U16>(v, op.operand[1]);
+  const U16* b = source<U16>(v, op.operand[2]);
+  const U16* c = source<U16>(v, op.operand[3]);
+  alignas(64) U16 aside[N];
+  U32 doubtful = 0;
+  for (int i = 0; i < N; ++i) {
+    const float x = widen(BF16{}, a[i]), y = widen(BF16{}, b[i]), z = widen(BF16{}, c[i]);
+    const float p = x * y;
+    const U32 m = bits_as<U32>(p) & 0x7fffffffu, n = bits_as<U32>(z) & 0x7fffffffu;
+    const bool zero = (x == 0) | (y == 0);
+    doubtful |= ((m < 0x0d800000u) & !zero) | (m >= 0x7e800000u) | (n >= 0x7e800000u);
+    aside[i] = nearest(BF16{}, add_odd32(p, z));
+  }
+  if (doubtful) {
+    for (int i = 0; i < N; ++i) aside[i] = exact_fma(BF16{}, a[i], b[i], c[i]);
+  }
+  commit<N>(destination<U16>(v, op.operand[0]), aside, mask);
+}
 
 // -------------------------------------------------------------------------------- with modifiers
 template <class F>
@@ -106,7 +128,7 @@ constexpr Flags kFmaBf16 = need(mod::rn) + may(mod::relu | mod::oob);
   { Op::op, T, flags, same(T, 3), ternary<Functor<F>, U16, U16, U16, U16, N> }
 #define ARITHMETIC(T, F, N)                                               \
   TWO(add, T, F, N, kPlain, AddHalf), TWO(sub, T, F, N, kPlain, SubHalf), \
-      TWO(mul, T, F, N, kPlain, MulHalf), THREE(fma, T, F, N, need(mod::rn), FmaHalf)
+      TWO(mul, T, F, N, kPlain, MulHalf)
 #define FLAGGED(T, F, N)                                                            \
   TWO(add, T, F, N, kFlagged, AddFlagged), TWO(sub, T, F, N, kFlagged, SubFlagged), \
       TWO(mul, T, F, N, kFlagged, MulFlagged), THREE(fma, T, F, N, kFmaF16, FmaFlagged)
@@ -116,6 +138,10 @@ constexpr Row kRows[] = {
     ARITHMETIC(f16x2, F16, 64),
     ARITHMETIC(bf16, BF16, 32),
     ARITHMETIC(bf16x2, BF16, 64),
+    {Op::fma, f16, need(mod::rn), same(f16, 3), ternary<FmaF16, U16>},
+    {Op::fma, f16x2, need(mod::rn), same(f16x2, 3), ternary<FmaF16, U16, U16, U16, U16, 64>},
+    {Op::fma, bf16, need(mod::rn), same(bf16, 3), fma_bf16<32>},
+    {Op::fma, bf16x2, need(mod::rn), same(bf16x2, 3), fma_bf16<64>},
     FLAGGED(f16, F16, 32),
     FLAGGED(f16x2, F16, 64),
     THREE(fma, bf16, BF16, 32, kFmaBf16, FmaFlagged),
