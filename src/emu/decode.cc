@@ -21,6 +21,11 @@ using ptx::Type;
 
 uint32_t align_up(uint32_t v, uint32_t a) { return a < 2 ? v : (v + a - 1) / a * a; }
 
+// A branch target or the name of a target table.
+bool names_label(const Operand& o) {
+  return o.kind == Operand::Kind::label || o.kind == Operand::Kind::string;
+}
+
 bool is_shared(Space s) {
   return s == Space::shared || s == Space::shared_cta || s == Space::shared_cluster;
 }
@@ -405,7 +410,7 @@ Result<void> Decoder::decode_branch(Scope& s, const Instruction& i) {
     branches_.push_back({static_cast<uint32_t>(kernel_->code.size() - 1), i.operands[0].index});
     return {};
   }
-  if (i.operands.size() != 2 || i.operands[1].kind != Operand::Kind::label)
+  if (i.operands.size() != 2 || !names_label(i.operands[1]))
     return unsupported(s, i, "brx.idx needs an index and a table");
   PB_ASSIGN_OR_RETURN(Slot index, read(s, i, i.operands[0], Type::u32));
   MicroOp& op = emit(s, i, ops::branch_table);

@@ -49,6 +49,7 @@ constexpr uint32_t kMaxLocal = 512u << 10;
 
 void grow_local(Warp& w, uint32_t bytes) {
   if (bytes <= w.local_bytes) return;
+  bytes = std::min(std::max(bytes, 2 * w.local_bytes), std::max(bytes, kMaxLocal));
   std::vector<uint8_t> grown(size_t{32} * bytes, 0xff);
   for (size_t l = 0; l < 32; l++)
     std::copy_n(w.local.data() + l * w.local_bytes, w.local_bytes, grown.data() + l * bytes);

@@ -115,7 +115,8 @@ class Liveness {
       add(label_at_[last.operands[0].index]);
     if (last.op == Op::brx_idx)
       for (const ptx::Operand& o : last.operands)
-        if (auto t = tables_.find(o.index); o.kind == ptx::Operand::Kind::label && t != tables_.end())
+        if (auto t = tables_.find(o.index); t != tables_.end() && (o.kind == ptx::Operand::Kind::label ||
+                                                                   o.kind == ptx::Operand::Kind::string))
           for (uint32_t l : t->second) add(label_at_[l]);
     bool falls = !ends_block(last.op) || last.guard != ptx::kNone;
     if (falls) add(block.last + 1);
