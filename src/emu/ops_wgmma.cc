@@ -171,7 +171,14 @@ bool Executor::force_wgmma(Cluster& c) {
         report_at(*cta, static_cast<int>(wp->index), f.pc, "warpgroup-incomplete", plan::HazardClass::fatal, f.mask,
                   "a wgmma was not issued by all four warps of the warpgroup",
                   "wgmma is collective over four consecutive warps starting at a multiple of 4");
-        perform_wgmmas(*wp, f.wait.value + 1, true);
+        // Those who came get their rows; the others are given up, so that the wait ends.
+        Warpgroup& g = cta->warpgroups[wp->index / 4];
+        for (uint64_t n = g.first; n <= f.wait.value && n - g.first < g.ops.size(); n++) {
+          WgmmaOp& op = g.ops[n - g.first];
+          perform(*cta, *this, op, op.issued);
+          op.issued = op.done = 0xf;
+        }
+        retire(*cta, g);
         f.wait = {};
         return true;
       }
