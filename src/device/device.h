@@ -17,9 +17,9 @@ namespace ptxbench::device {
 
 // A plan buffer bound to host bytes. One binding per plan buffer of role `argument`, by position.
 struct Binding {
-  std::span<uint8_t> bytes;   // initial contents; updated after the replay unless read_only
-  bool read_only = false;     // inputs: a write is a finding, the bytes stay as they were
-  bool initialized = true;    // false: outputs; reading an unwritten byte is a finding
+  std::span<uint8_t> bytes;  // initial contents; updated after the replay unless read_only
+  bool read_only = false;    // inputs: a write is a finding, the bytes stay as they were
+  bool initialized = true;   // false: outputs; reading an unwritten byte is a finding
 };
 
 using plan::AsyncMode;
@@ -35,9 +35,9 @@ using plan::TensorMode;
 class Device {
  public:
   virtual ~Device() = default;
-  virtual std::string name() const = 0;   // "emu:h200"
-  // Runs every step of the plan in order. An Error means the harness failed (infrastructure); whatever
-  // the candidate did wrong is in the RunResult.
+  virtual std::string name() const = 0;  // "emu:h200"
+  // Runs every step of the plan in order. An Error means the harness failed (infrastructure);
+  // whatever the candidate did wrong is in the RunResult.
   virtual Result<RunResult> replay(const plan::LaunchPlan& plan, std::span<const Binding> arguments,
                                    const RunOptions& options) = 0;
 };

@@ -26,7 +26,8 @@ class Replay {
       Result<void> done = std::visit([&](const auto& s) { return execute(s); }, step);
       if (!done.ok()) {
         // What the emulator cannot do is the harness's shortcoming, not the candidate's.
-        if (done.error().kind != "unsupported" && done.error().kind != "unknown-kernel") return done.error();
+        if (done.error().kind != "unsupported" && done.error().kind != "unknown-kernel")
+          return done.error();
         result_.status = RunStatus::unsupported;
         result_.message = done.error().to_string();
       }
@@ -54,9 +55,12 @@ class Replay {
       switch (b.role) {
         case plan::BufferRole::argument: {
           if (b.argument >= arguments.size() || arguments[b.argument].bytes.size() != b.size)
-            return Error{"infrastructure", fmt::format("buffer {} of the plan is not bound to {} bytes", b.name, b.size)};
+            return Error{
+                "infrastructure",
+                fmt::format("buffer {} of the plan is not bound to {} bytes", b.name, b.size)};
           const Binding& a = arguments[b.argument];
-          addresses_.push_back(emulator_.memory().allocate(b.name, b.size, a.initialized, a.read_only, a.bytes.data()));
+          addresses_.push_back(emulator_.memory().allocate(b.name, b.size, a.initialized,
+                                                           a.read_only, a.bytes.data()));
           break;
         }
         case plan::BufferRole::scratch:
@@ -77,14 +81,16 @@ class Replay {
     uint64_t address = addresses_[at.buffer] + at.offset;
     emu::Allocation* a = emulator_.memory().find(addresses_[at.buffer]);
     bool inside = a && a->contains(address, bytes);
-    if (inside && !(write && a->read_only && plan_.buffers[at.buffer].role == plan::BufferRole::argument)) {
+    if (inside &&
+        !(write && a->read_only && plan_.buffers[at.buffer].role == plan::BufferRole::argument)) {
       if (write) a->mark_written(address - a->base, bytes);
       return a->data + (address - a->base);
     }
     Finding f;
     f.kind = inside ? "write-to-input" : "out-of-bounds";
     f.message = inside ? fmt::format("{} writes to {}, an input", what, a->name)
-                       : fmt::format("{} of {} bytes touches {}", what, bytes, emulator_.memory().describe(address + bytes));
+                       : fmt::format("{} of {} bytes touches {}", what, bytes,
+                                     emulator_.memory().describe(address + bytes));
     result_.message = f.message;
     result_.status = RunStatus::fault;
     result_.findings.push_back(std::move(f));
@@ -110,7 +116,8 @@ class Replay {
 
   Result<void> execute(const plan::CopyHostToDevice& c) {
     PB_ASSIGN_OR_RETURN(std::vector<uint8_t> bytes, plan::materialize(c.data, plan_, addresses_));
-    if (uint8_t* dst = range(c.dst, bytes.size(), true, "a host-to-device copy")) std::memcpy(dst, bytes.data(), bytes.size());
+    if (uint8_t* dst = range(c.dst, bytes.size(), true, "a host-to-device copy"))
+      std::memcpy(dst, bytes.data(), bytes.size());
     return {};
   }
 
@@ -125,7 +132,7 @@ class Replay {
   const RunOptions& options_;
   emu::Emulator emulator_;
   std::vector<uint32_t> modules_;
-  std::vector<uint64_t> addresses_;   // by plan buffer
+  std::vector<uint64_t> addresses_;  // by plan buffer
   RunResult result_;
 };
 
@@ -134,13 +141,16 @@ class EmuDevice : public Device {
   explicit EmuDevice(emu::DeviceProfile profile) : profile_(std::move(profile)) {}
   std::string name() const override { return "emu:" + profile_.name; }
 
-  Result<RunResult> replay(const LaunchPlan& plan, std::span<const Binding> arguments, const RunOptions& options) override {
+  Result<RunResult> replay(const LaunchPlan& plan, std::span<const Binding> arguments,
+                           const RunOptions& options) override {
     PB_RETURN_IF_ERROR(plan::validate(plan));
     auto start = std::chrono::steady_clock::now();
     Replay replay(plan, options, profile_);
     Result<RunResult> result = replay.run(arguments);
     if (result.ok())
-      result->wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+      result->wall_ms =
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+              .count();
     return result;
   }
 

@@ -1,23 +1,28 @@
 #pragma once
-// The emulated device's address space. Generic addresses of the windows are told apart by their upper 32
-// bits; everything at or above kGlobalBase is global memory.
+// The emulated device's address space. Generic addresses of the windows are told apart by their
+// upper 32 bits; everything at or above kGlobalBase is global memory.
 
 #include <cstdint>
 
 namespace ptxbench::emu {
 
-constexpr uint64_t kSharedWindow = uint64_t{0x7e00} << 32;   // + (cluster rank << 24 | offset)
+constexpr uint64_t kSharedWindow = uint64_t{0x7e00} << 32;  // + (cluster rank << 24 | offset)
 constexpr uint64_t kLocalWindow = uint64_t{0x7e01} << 32;
 constexpr uint64_t kParamWindow = uint64_t{0x7e02} << 32;
-constexpr uint64_t kFunctionWindow = uint64_t{0x7e03} << 32; // + function index; only call may use it
+constexpr uint64_t kFunctionWindow = uint64_t{0x7e03}
+                                     << 32;  // + function index; only call may use it
 constexpr uint64_t kGlobalBase = uint64_t{0x7f00} << 32;
-constexpr uint64_t kGlobalSlotBytes = uint64_t{2} << 20;     // every allocation starts on a slot of its own
+constexpr uint64_t kGlobalSlotBytes = uint64_t{2}
+                                      << 20;  // every allocation starts on a slot of its own
 
-// The first KiB of a CTA's shared memory belongs to the system (measured: user data starts at 0x400).
+// The first KiB of a CTA's shared memory belongs to the system (measured: user data starts at
+// 0x400).
 constexpr uint32_t kReservedShared = 0x400;
 constexpr uint32_t kSharedRankShift = 24;
 constexpr uint32_t kSharedOffsetMask = (1u << kSharedRankShift) - 1;
 
-inline bool in_window(uint64_t address, uint64_t window) { return (address >> 32) == (window >> 32); }
+inline bool in_window(uint64_t address, uint64_t window) {
+  return (address >> 32) == (window >> 32);
+}
 
 }  // namespace ptxbench::emu

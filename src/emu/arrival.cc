@@ -1,10 +1,11 @@
 // Who may read what a bulk load wrote.
 //
-// A load's bytes may be read by a thread that waited for the mbarrier phase which the load completed, or that
-// synchronised with one that did. Timing hides a missing wait (the bytes are often there already, here too if
-// another warp waited), so it is decided by knowledge: every warp carries, per mbarrier, the number of phases
-// it knows to be complete; waits raise it, arrivals and barriers hand it on. Bytes carry the barrier and phase
-// that announced them. A read without the knowledge is an early read, whatever the bytes hold.
+// A load's bytes may be read by a thread that waited for the mbarrier phase which the load
+// completed, or that synchronised with one that did. Timing hides a missing wait (the bytes are
+// often there already, here too if another warp waited), so it is decided by knowledge: every warp
+// carries, per mbarrier, the number of phases it knows to be complete; waits raise it, arrivals and
+// barriers hand it on. Bytes carry the barrier and phase that announced them. A read without the
+// knowledge is an early read, whatever the bytes hold.
 
 #include <fmt/format.h>
 
@@ -21,7 +22,8 @@ constexpr uint32_t kPhaseBits = 20;
 bool knows(const Warp& w, const Cta& c, uint32_t stamp) {
   if (stamp == 0) return true;
   uint32_t id = stamp >> kPhaseBits, phase = stamp & ((1u << kPhaseBits) - 1);
-  if (id >= c.barrier_live.size() || !c.barrier_live[id]) return true;   // invalidated after its last phase
+  if (id >= c.barrier_live.size() || !c.barrier_live[id])
+    return true;  // invalidated after its last phase
   return id < w.observed.size() && w.observed[id] >= phase;
 }
 
@@ -35,8 +37,10 @@ void join(Observed& into, const Observed& from) {
 void Executor::stamp_arrival(Cta& c, uint32_t offset, uint32_t bytes, const LiveBarrier& barrier) {
   if (bytes == 0 || barrier.id >= (1u << (32 - kPhaseBits))) return;
   // Known complete once the current phase has ended.
-  uint32_t stamp = barrier.id << kPhaseBits | (static_cast<uint32_t>(barrier.phase() + 1) & ((1u << kPhaseBits) - 1));
-  std::fill(c.arrivals.begin() + (offset >> 4), c.arrivals.begin() + ((offset + bytes + 15) >> 4), stamp);
+  uint32_t stamp = barrier.id << kPhaseBits |
+                   (static_cast<uint32_t>(barrier.phase() + 1) & ((1u << kPhaseBits) - 1));
+  std::fill(c.arrivals.begin() + (offset >> 4), c.arrivals.begin() + ((offset + bytes + 15) >> 4),
+            stamp);
   for (uint32_t kib = offset >> 10; kib <= (offset + bytes - 1) >> 10; kib++) {
     bool whole = offset <= kib << 10 && offset + bytes >= (kib + 1) << 10;
     uint32_t& k = c.arrival_kib[kib];
@@ -58,15 +62,17 @@ bool Executor::may_be_unobserved(const Warp& w, const Cta& c, uint32_t offset, u
   return false;
 }
 
-bool Executor::check_arrival(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, uint32_t lanes, const char* reader) {
+bool Executor::check_arrival(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, uint32_t lanes,
+                             const char* reader) {
   if (!may_be_unobserved(w, c, offset, bytes)) return true;
   for (uint32_t g = offset >> 4; g <= (offset + bytes - 1) >> 4; g++) {
     if (knows(w, c, c.arrivals[g])) continue;
-    report(w, "async-early-read", plan::HazardClass::fatal, lanes,
-           fmt::format("{} reads {}, which a bulk load writes; no wait on its mbarrier lies between", reader,
-                       shared_symbol(c, g << 4)),
-           "wait on the copy's mbarrier (mbarrier.try_wait) before reading its destination", g << 4,
-           shared_symbol(c, g << 4));
+    report(
+        w, "async-early-read", plan::HazardClass::fatal, lanes,
+        fmt::format("{} reads {}, which a bulk load writes; no wait on its mbarrier lies between",
+                    reader, shared_symbol(c, g << 4)),
+        "wait on the copy's mbarrier (mbarrier.try_wait) before reading its destination", g << 4,
+        shared_symbol(c, g << 4));
     return false;
   }
   return true;

@@ -32,9 +32,11 @@ bool is_shared(Space s) {
 
 }  // namespace
 
-// ------------------------------------------------------------------------------------------- helpers
+// -------------------------------------------------------------------------------------------
+// helpers
 
-Error Decoder::unsupported(const Scope& s, const ptx::Instruction& i, const std::string& why) const {
+Error Decoder::unsupported(const Scope& s, const ptx::Instruction& i,
+                           const std::string& why) const {
   return Error{"unsupported",
                fmt::format("{}: line {}: `{}`: {}", kernel_->name, i.line,
                            ptx::print(i, *s.f, *module_), why),
@@ -84,7 +86,8 @@ Slot Decoder::constant(Type type, uint64_t bits) {
 
 uint64_t Decoder::immediate_bits(const Operand& o, Type type) const {
   if (o.kind == Operand::Kind::floating) {
-    double d = o.is_f32 ? std::bit_cast<float>(static_cast<uint32_t>(o.value)) : std::bit_cast<double>(o.value);
+    double d = o.is_f32 ? std::bit_cast<float>(static_cast<uint32_t>(o.value))
+                        : std::bit_cast<double>(o.value);
     if (ptx::bits(type) == 64) return std::bit_cast<uint64_t>(d);
     if (o.is_f32) return o.value & 0xffffffffu;
     return std::bit_cast<uint32_t>(static_cast<float>(d));
@@ -117,17 +120,19 @@ Decoder::Place Decoder::place(const Scope& s, const Operand& o) const {
   return {Place::Kind::global, globals_[o.index]};
 }
 
-// Dynamic shared memory starts where the static part ends, which is known only after all functions are laid
-// out: until then its offsets carry this mark (offsets within it stay below 16 MiB).
+// Dynamic shared memory starts where the static part ends, which is known only after all functions
+// are laid out: until then its offsets carry this mark (offsets within it stay below 16 MiB).
 constexpr uint32_t kDynamicMark = 0x40000000;
 
-Result<Slot> Decoder::variable_address(Scope& s, const Instruction& i, const Operand& o, int bytes) {
+Result<Slot> Decoder::variable_address(Scope& s, const Instruction& i, const Operand& o,
+                                       int bytes) {
   Place at = place(s, o);
   at.offset += static_cast<uint64_t>(o.offset);
   if (at.kind == Place::Kind::global || at.kind == Place::Kind::parameter)
     return constant(bytes == 4 ? Type::b32 : Type::b64, at.offset);
   Slot t = temp(s, bytes);
-  MicroOp& op = emit(s, i, at.kind == Place::Kind::shared ? ops::shared_address : ops::local_address);
+  MicroOp& op =
+      emit(s, i, at.kind == Place::Kind::shared ? ops::shared_address : ops::local_address);
   op.operand[0] = t;
   op.imm = (at.offset & 0xffffffffu) | static_cast<uint64_t>(bytes) << 32;
   return t;
@@ -146,7 +151,8 @@ Result<Slot> Decoder::read(Scope& s, const Instruction& i, const Operand& o, Typ
       Slot t = temp(s, bytes);
       MicroOp& op = emit(s, i, ops::read_special);
       op.operand[0] = t;
-      op.imm = o.index | static_cast<uint64_t>(o.component) << 8 | static_cast<uint64_t>(bytes) << 16;
+      op.imm =
+          o.index | static_cast<uint64_t>(o.component) << 8 | static_cast<uint64_t>(bytes) << 16;
       return t;
     }
     case Operand::Kind::variable:
@@ -166,7 +172,8 @@ Result<Slot> Decoder::write(Scope& s, const Instruction& i, const Operand& o) {
   return unsupported(s, i, "destination is neither a register nor _");
 }
 
-// ------------------------------------------------------------------------------------------- layout
+// -------------------------------------------------------------------------------------------
+// layout
 
 Result<void> Decoder::layout_shared() {
   uint32_t at = 0;
@@ -185,7 +192,7 @@ Result<void> Decoder::layout_shared() {
     kernel_->shared_symbols.push_back({var.name, at, static_cast<uint32_t>(var.size)});
     at += static_cast<uint32_t>(var.size);
   }
-  kernel_->static_shared = at;   // function-scope variables are added as functions are laid out
+  kernel_->static_shared = at;  // function-scope variables are added as functions are laid out
   kernel_->dynamic_shared_offset = dynamic_align;
   return {};
 }
@@ -209,10 +216,12 @@ Result<void> Decoder::layout_locals(Scope& s, FunctionCode& code) {
     }
     local = align_up(local, std::max(var.align, 4u));
     s.variable_offset[v] = local;
-    if (var.size > (1u << 24)) return Error{"unsupported", "local variable " + var.name + " is too large"};
+    if (var.size > (1u << 24))
+      return Error{"unsupported", "local variable " + var.name + " is too large"};
     local += static_cast<uint32_t>(var.size);
   }
-  auto add = [&](const std::vector<ptx::Variable>& list, std::vector<uint32_t>* offsets) -> Result<void> {
+  auto add = [&](const std::vector<ptx::Variable>& list,
+                 std::vector<uint32_t>* offsets) -> Result<void> {
     for (const ptx::Variable& var : list) {
       if (var.reg != ptx::kNone)
         return Error{"unsupported", s.f->name + ": parameters in registers are not supported"};
@@ -252,7 +261,8 @@ Result<std::shared_ptr<Kernel>> Decoder::run(const std::string& name) {
     if (module_->functions[f].name == name && module_->functions[f].is_entry &&
         !module_->functions[f].is_declaration)
       entry = f;
-  if (entry == ptx::kNone) return Error{"unknown-kernel", "no kernel named " + name + " in the module"};
+  if (entry == ptx::kNone)
+    return Error{"unknown-kernel", "no kernel named " + name + " in the module"};
   kernel_->entry = entry;
   PB_RETURN_IF_ERROR(layout_shared());
   PB_RETURN_IF_ERROR(function_code(entry));
@@ -289,7 +299,8 @@ Result<void> Decoder::decode_function(uint32_t code_index) {
   s.function = kernel_->functions[code_index].function;
   s.f = &module_->functions[s.function];
   if (s.f->is_declaration)
-    return Error{"unsupported", fmt::format("{}: calls {}, which has no body", kernel_->name, s.f->name)};
+    return Error{"unsupported",
+                 fmt::format("{}: calls {}, which has no body", kernel_->name, s.f->name)};
   s.layout = allocate_registers(*s.f);
   FunctionCode code = kernel_->functions[code_index];
   code.register_bytes = s.layout.register_bytes;
@@ -319,7 +330,8 @@ Result<void> Decoder::decode_function(uint32_t code_index) {
   return {};
 }
 
-// ---------------------------------------------------------------------------------------- instructions
+// ----------------------------------------------------------------------------------------
+// instructions
 
 Result<void> Decoder::decode_instruction(Scope& s, const Instruction& i) {
   s.next_temp32 = s.next_temp64 = 0;
@@ -334,14 +346,16 @@ Result<void> Decoder::decode_instruction(Scope& s, const Instruction& i) {
 }
 
 Result<void> Decoder::decode_move(Scope& s, const Instruction& i, bool* done) {
-  if (i.op != Op::mov || i.operands.size() != 2 || i.operands[0].kind != Operand::Kind::reg) return {};
+  if (i.op != Op::mov || i.operands.size() != 2 || i.operands[0].kind != Operand::Kind::reg)
+    return {};
   const Operand& src = i.operands[1];
   int bytes = operand_bytes(s, i.operands[0]);
   if (src.kind == Operand::Kind::special && bytes != 0) {
     *done = true;
     MicroOp& op = emit(s, i, ops::read_special);
     op.operand[0] = s.layout.slot[i.operands[0].index];
-    op.imm = src.index | static_cast<uint64_t>(src.component) << 8 | static_cast<uint64_t>(bytes) << 16;
+    op.imm =
+        src.index | static_cast<uint64_t>(src.component) << 8 | static_cast<uint64_t>(bytes) << 16;
   }
   return {};
 }
@@ -378,7 +392,8 @@ Result<void> Decoder::decode_scalar(Scope& s, const Instruction& i) {
       slots[l] = spec.type[l] == Type::pred ? 2 : s.layout.sink;
       continue;
     }
-    PB_ASSIGN_OR_RETURN(slots[l], l < spec.destinations ? write(s, i, o) : read(s, i, o, spec.type[l]));
+    PB_ASSIGN_OR_RETURN(slots[l],
+                        l < spec.destinations ? write(s, i, o) : read(s, i, o, spec.type[l]));
   }
   MicroOp& op = emit(s, i, spec.handler);
   op.operand = slots;
@@ -387,11 +402,17 @@ Result<void> Decoder::decode_scalar(Scope& s, const Instruction& i) {
   // Warp-wide register operations: the named lanes have to meet first.
   int member = -1;
   switch (i.op) {
-    case Op::shfl_sync: member = static_cast<int>(leaves.size()) - 1; break;
-    case Op::vote_sync: case Op::match_sync: case Op::redux_sync: case Op::elect_sync:
+    case Op::shfl_sync:
       member = static_cast<int>(leaves.size()) - 1;
       break;
-    default: break;
+    case Op::vote_sync:
+    case Op::match_sync:
+    case Op::redux_sync:
+    case Op::elect_sync:
+      member = static_cast<int>(leaves.size()) - 1;
+      break;
+    default:
+      break;
   }
   if (member >= 0) {
     op.flags |= kMemberMask;
@@ -400,7 +421,8 @@ Result<void> Decoder::decode_scalar(Scope& s, const Instruction& i) {
   return {};
 }
 
-// -------------------------------------------------------------------------------------------- control
+// --------------------------------------------------------------------------------------------
+// control
 
 Result<void> Decoder::decode_branch(Scope& s, const Instruction& i) {
   if (i.op == Op::bra) {
@@ -429,12 +451,15 @@ Result<void> Decoder::decode_call(Scope& s, const Instruction& i) {
   const Operand* target = nullptr;
   const Operand* arguments = nullptr;
   for (const Operand& o : i.operands) {
-    if (o.kind == Operand::Kind::list) (target ? arguments : results) = &o;
-    else if (!target) target = &o;
+    if (o.kind == Operand::Kind::list)
+      (target ? arguments : results) = &o;
+    else if (!target)
+      target = &o;
   }
   if (!target || target->kind != Operand::Kind::function)
     return unsupported(s, i, "indirect calls are not supported");
-  auto offsets = [&](const Operand* from, std::vector<uint32_t>* at, std::vector<uint32_t>* bytes) -> bool {
+  auto offsets = [&](const Operand* from, std::vector<uint32_t>* at,
+                     std::vector<uint32_t>* bytes) -> bool {
     if (!from) return true;
     for (const Operand& o : from->elements) {
       if (o.kind != Operand::Kind::variable || !o.is_local) return false;
@@ -482,18 +507,25 @@ Result<void> Decoder::decode_barrier(Scope& s, const Instruction& i) {
   const auto& m = i.mods;
   bool reduce = m.has(Mod::red), arrive = m.has(Mod::arrive);
   size_t at = reduce ? 1 : 0;
-  size_t n = i.operands.size() - (reduce ? 1 : 0);   // the predicate comes last
+  size_t n = i.operands.size() - (reduce ? 1 : 0);  // the predicate comes last
   std::array<Slot, 4> slot{};
   bool has_count = n > at + 1;
-  if (reduce) { PB_ASSIGN_OR_RETURN(slot[0], write(s, i, i.operands[0])); }
+  if (reduce) {
+    PB_ASSIGN_OR_RETURN(slot[0], write(s, i, i.operands[0]));
+  }
   PB_ASSIGN_OR_RETURN(slot[at], read(s, i, i.operands[at], Type::u32));
-  if (has_count) { PB_ASSIGN_OR_RETURN(slot[at + 1], read(s, i, i.operands[at + 1], Type::u32)); }
+  if (has_count) {
+    PB_ASSIGN_OR_RETURN(slot[at + 1], read(s, i, i.operands[at + 1], Type::u32));
+  }
   bool negated = false;
   if (reduce) {
     PB_ASSIGN_OR_RETURN(slot[3], read(s, i, i.operands.back(), Type::pred));
     negated = i.operands.back().negated;
   }
-  MicroOp& op = emit(s, i, reduce ? ops::barrier_reduce : arrive ? ops::barrier_arrive : ops::barrier_sync);
+  MicroOp& op = emit(s, i,
+                     reduce   ? ops::barrier_reduce
+                     : arrive ? ops::barrier_arrive
+                              : ops::barrier_sync);
   for (size_t k = 0; k < 4; k++) op.operand[k] = slot[k];
   if (negated) op.negated = 8;
   op.imm = has_count;
@@ -506,25 +538,48 @@ Result<void> Decoder::decode_barrier(Scope& s, const Instruction& i) {
 Result<void> Decoder::decode_control(Scope& s, const Instruction& i, bool* done) {
   *done = true;
   switch (i.op) {
-    case Op::bra: case Op::brx_idx: return decode_branch(s, i);
-    case Op::call: return decode_call(s, i);
-    case Op::ret: emit(s, i, s.f->is_entry ? ops::exit : ops::ret); return {};
-    case Op::exit: emit(s, i, ops::exit); return {};
-    case Op::trap: emit(s, i, ops::trap); return {};
-    case Op::nanosleep: emit(s, i, ops::pause); return {};
-    case Op::brkpt: case Op::pmevent: case Op::griddepcontrol_wait:
-    case Op::griddepcontrol_launch_dependents: case Op::prefetch: case Op::prefetchu:
-    case Op::applypriority: case Op::discard: case Op::cp_async_bulk_prefetch:
+    case Op::bra:
+    case Op::brx_idx:
+      return decode_branch(s, i);
+    case Op::call:
+      return decode_call(s, i);
+    case Op::ret:
+      emit(s, i, s.f->is_entry ? ops::exit : ops::ret);
+      return {};
+    case Op::exit:
+      emit(s, i, ops::exit);
+      return {};
+    case Op::trap:
+      emit(s, i, ops::trap);
+      return {};
+    case Op::nanosleep:
+      emit(s, i, ops::pause);
+      return {};
+    case Op::brkpt:
+    case Op::pmevent:
+    case Op::griddepcontrol_wait:
+    case Op::griddepcontrol_launch_dependents:
+    case Op::prefetch:
+    case Op::prefetchu:
+    case Op::applypriority:
+    case Op::discard:
+    case Op::cp_async_bulk_prefetch:
     case Op::cp_async_bulk_prefetch_tensor:
       emit(s, i, ops::no_operation);
       return {};
-    case Op::bar: case Op::barrier: case Op::bar_warp_sync: return decode_barrier(s, i);
-    case Op::barrier_cluster_arrive: case Op::barrier_cluster_wait: {
-      MicroOp& op = emit(s, i, i.op == Op::barrier_cluster_arrive ? ops::cluster_arrive : ops::cluster_wait);
+    case Op::bar:
+    case Op::barrier:
+    case Op::bar_warp_sync:
+      return decode_barrier(s, i);
+    case Op::barrier_cluster_arrive:
+    case Op::barrier_cluster_wait: {
+      MicroOp& op =
+          emit(s, i, i.op == Op::barrier_cluster_arrive ? ops::cluster_arrive : ops::cluster_wait);
       if (i.mods.has(Mod::aligned)) op.flags |= kAligned;
       return {};
     }
-    case Op::fence: case Op::membar: {
+    case Op::fence:
+    case Op::membar: {
       bool async = i.mods.has(Mod::proxy) && i.mods.has(Mod::async);
       emit(s, i, ops::fence).imm = async;
       return {};
@@ -537,11 +592,14 @@ Result<void> Decoder::decode_control(Scope& s, const Instruction& i, bool* done)
       op.flags |= kAligned;
       return {};
     }
-    default: *done = false; return {};
+    default:
+      *done = false;
+      return {};
   }
 }
 
-Result<std::shared_ptr<Kernel>> decode(std::shared_ptr<const ptx::Module> module, const std::string& kernel,
+Result<std::shared_ptr<Kernel>> decode(std::shared_ptr<const ptx::Module> module,
+                                       const std::string& kernel,
                                        const std::vector<uint64_t>& global_addresses) {
   return Decoder(std::move(module), global_addresses).run(kernel);
 }

@@ -1,5 +1,5 @@
-// Decoding of everything with an address: loads, stores, atomics, barriers in memory, asynchronous copies,
-// matrix moves and wgmma.
+// Decoding of everything with an address: loads, stores, atomics, barriers in memory, asynchronous
+// copies, matrix moves and wgmma.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,9 @@ bool is_shared(Space s) {
   return s == Space::shared || s == Space::shared_cta || s == Space::shared_cluster;
 }
 
-int vector_length(const ptx::Modifiers& m) { return m.has(Mod::v8) ? 8 : m.has(Mod::v4) ? 4 : m.has(Mod::v2) ? 2 : 1; }
+int vector_length(const ptx::Modifiers& m) {
+  return m.has(Mod::v8) ? 8 : m.has(Mod::v4) ? 4 : m.has(Mod::v2) ? 2 : 1;
+}
 
 }  // namespace
 
@@ -31,7 +33,8 @@ Result<MemorySite> Decoder::address(Scope& s, const Instruction& i, const Operan
   if (o.kind != Operand::Kind::address) return unsupported(s, i, "expected an address");
   m.offset = o.offset;
   switch (o.base) {
-    case Operand::Base::none: break;
+    case Operand::Base::none:
+      break;
     case Operand::Base::reg:
       m.base_kind = MemorySite::Base::reg;
       m.base = s.layout.slot[o.index];
@@ -86,7 +89,8 @@ Result<void> Decoder::load_store(Scope& s, const Instruction& i) {
   m.sign_extend = ptx::is_signed(type);
   m.is_store = store;
   m.is_volatile_like = i.mods.has(Mod::volatile_) || i.mods.has(Mod::relaxed) ||
-                       i.mods.has(Mod::acquire) || i.mods.has(Mod::release) || i.mods.has(Mod::mmio);
+                       i.mods.has(Mod::acquire) || i.mods.has(Mod::release) ||
+                       i.mods.has(Mod::mmio);
   std::vector<const Operand*> leaves;
   if (value.kind == Operand::Kind::vector)
     for (const Operand& e : value.elements) leaves.push_back(&e);
@@ -104,8 +108,9 @@ Result<void> Decoder::load_store(Scope& s, const Instruction& i) {
     }
   }
   for (const Operand* leaf : leaves) {
-    Type as = leaf->kind == Operand::Kind::reg ? type : m.register_bytes * 8 > ptx::bits(type)
-                                                           ? register_type(m.register_bytes) : type;
+    Type as = leaf->kind == Operand::Kind::reg         ? type
+              : m.register_bytes * 8 > ptx::bits(type) ? register_type(m.register_bytes)
+                                                       : type;
     PB_ASSIGN_OR_RETURN(Slot slot, store ? read(s, i, *leaf, as) : write(s, i, *leaf));
     m.values.push_back(slot);
   }
@@ -115,15 +120,22 @@ Result<void> Decoder::load_store(Scope& s, const Instruction& i) {
   // A parameter space variable of a device function, or of a call, lives in local memory.
   bool param = space == Space::param || space == Space::param_entry || space == Space::param_func;
   Handler h = nullptr;
-  if (space == Space::global || space == Space::const_) h = store ? ops::store_global : ops::load_global;
-  else if (is_shared(space)) h = store ? ops::store_shared : ops::load_shared;
-  else if (space == Space::local) h = store ? ops::store_local : ops::load_local;
+  if (space == Space::global || space == Space::const_)
+    h = store ? ops::store_global : ops::load_global;
+  else if (is_shared(space))
+    h = store ? ops::store_shared : ops::load_shared;
+  else if (space == Space::local)
+    h = store ? ops::store_local : ops::load_local;
   else if (param) {
-    bool entry_param = s.f->is_entry && !store && (address_operand.is_param ||
-                                                   address_operand.base != Operand::Base::variable);
-    if (entry_param) h = ops::load_param;
-    else h = store ? ops::store_local : ops::load_local;
-  } else if (space == Space::generic) h = store ? ops::store_generic : ops::load_generic;
+    bool entry_param =
+        s.f->is_entry && !store &&
+        (address_operand.is_param || address_operand.base != Operand::Base::variable);
+    if (entry_param)
+      h = ops::load_param;
+    else
+      h = store ? ops::store_local : ops::load_local;
+  } else if (space == Space::generic)
+    h = store ? ops::store_generic : ops::load_generic;
   if (!h) return unsupported(s, i, "state space not supported");
   MicroOp& op = emit(s, i, h);
   op.flags |= kMemorySite;
@@ -140,10 +152,13 @@ Result<void> Decoder::atomic(Scope& s, const Instruction& i) {
   PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, i.operands[at]));
   Type type = i.mods.types.empty() ? Type::none : i.mods.types.back();
   AtomicOp what;
-  if (!atomic_op(i.mods, type, &what)) return unsupported(s, i, "this atomic operation is not implemented");
+  if (!atomic_op(i.mods, type, &what))
+    return unsupported(s, i, "this atomic operation is not implemented");
   m.element_bytes = static_cast<uint8_t>(ptx::bits(type) / 8);
   Slot result = s.layout.sink;
-  if (has_result) { PB_ASSIGN_OR_RETURN(result, write(s, i, i.operands[0])); }
+  if (has_result) {
+    PB_ASSIGN_OR_RETURN(result, write(s, i, i.operands[0]));
+  }
   m.values.push_back(result);
   PB_ASSIGN_OR_RETURN(Slot b, read(s, i, i.operands[at + 1], type));
   m.values.push_back(b);
@@ -181,8 +196,10 @@ Result<void> Decoder::convert_address(Scope& s, const Instruction& i) {
   if (i.op == Op::cvta) {
     PB_ASSIGN_OR_RETURN(Slot src, read(s, i, i.operands[1], type));
     Space space = mods.space();
-    uint64_t window = is_shared(space) ? kSharedWindow : space == Space::local ? kLocalWindow
-                      : space == Space::param || space == Space::param_entry ? kParamWindow : 0;
+    uint64_t window = is_shared(space)                                       ? kSharedWindow
+                      : space == Space::local                                ? kLocalWindow
+                      : space == Space::param || space == Space::param_entry ? kParamWindow
+                                                                             : 0;
     // Addresses of a device function's parameters are local addresses.
     if (window == kParamWindow && !s.f->is_entry) window = kLocalWindow;
     MicroOp& op = emit(s, i, mods.has(Mod::to) ? ops::from_generic : ops::to_generic);
@@ -201,7 +218,8 @@ Result<void> Decoder::convert_address(Scope& s, const Instruction& i) {
     return {};
   }
   int source_bytes = std::max(operand_bytes(s, i.operands[1]), 4);
-  PB_ASSIGN_OR_RETURN(Slot src, read(s, i, i.operands[1], source_bytes == 4 ? Type::u32 : Type::u64));
+  PB_ASSIGN_OR_RETURN(Slot src,
+                      read(s, i, i.operands[1], source_bytes == 4 ? Type::u32 : Type::u64));
   MicroOp& op = emit(s, i, ops::get_rank);
   op.operand[0] = dst, op.operand[1] = src;
   op.imm = static_cast<uint64_t>(source_bytes);
@@ -219,15 +237,19 @@ Result<void> Decoder::mbarrier(Scope& s, const Instruction& i) {
     kernel_->memories.push_back(std::move(m));
   };
   auto with_space = [&](MemorySite m) {
-    m.is_store = is_shared(mods.space());   // here: the address is a shared address, not a generic one
+    m.is_store =
+        is_shared(mods.space());  // here: the address is a shared address, not a generic one
     return m;
   };
   switch (i.op) {
-    case Op::mbarrier_init: case Op::mbarrier_expect_tx: case Op::mbarrier_complete_tx: {
+    case Op::mbarrier_init:
+    case Op::mbarrier_expect_tx:
+    case Op::mbarrier_complete_tx: {
       PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, o[0]));
       PB_ASSIGN_OR_RETURN(Slot v, read(s, i, o[1], Type::u32));
-      Handler h = i.op == Op::mbarrier_init ? ops::mbarrier_init
-                  : i.op == Op::mbarrier_expect_tx ? ops::mbarrier_expect_tx : ops::mbarrier_complete_tx;
+      Handler h = i.op == Op::mbarrier_init        ? ops::mbarrier_init
+                  : i.op == Op::mbarrier_expect_tx ? ops::mbarrier_expect_tx
+                                                   : ops::mbarrier_complete_tx;
       finish(with_space(m), h, v, 0, 0);
       return {};
     }
@@ -236,7 +258,8 @@ Result<void> Decoder::mbarrier(Scope& s, const Instruction& i) {
       finish(with_space(m), ops::mbarrier_inval, 0, 0, 0);
       return {};
     }
-    case Op::mbarrier_arrive: case Op::mbarrier_arrive_drop: {
+    case Op::mbarrier_arrive:
+    case Op::mbarrier_arrive_drop: {
       PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, o[1]));
       PB_ASSIGN_OR_RETURN(Slot state, write(s, i, o[0]));
       uint64_t flags = (i.op == Op::mbarrier_arrive_drop ? ops::kDrop : 0) |
@@ -249,7 +272,8 @@ Result<void> Decoder::mbarrier(Scope& s, const Instruction& i) {
       finish(with_space(m), ops::mbarrier_arrive, state, v, flags);
       return {};
     }
-    case Op::mbarrier_test_wait: case Op::mbarrier_try_wait: {
+    case Op::mbarrier_test_wait:
+    case Op::mbarrier_try_wait: {
       PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, o[1]));
       if (o[0].kind != Operand::Kind::reg) return unsupported(s, i, "needs a predicate");
       bool parity = mods.has(Mod::parity);
@@ -270,9 +294,15 @@ Result<void> Decoder::mbarrier(Scope& s, const Instruction& i) {
 Result<void> Decoder::cp_async(Scope& s, const Instruction& i) {
   const auto& o = i.operands;
   switch (i.op) {
-    case Op::cp_async_commit_group: emit(s, i, ops::cp_async_commit); return {};
-    case Op::cp_async_wait_all: emit(s, i, ops::cp_async_wait).imm = ~uint64_t{0}; return {};
-    case Op::cp_async_wait_group: emit(s, i, ops::cp_async_wait).imm = o[0].value; return {};
+    case Op::cp_async_commit_group:
+      emit(s, i, ops::cp_async_commit);
+      return {};
+    case Op::cp_async_wait_all:
+      emit(s, i, ops::cp_async_wait).imm = ~uint64_t{0};
+      return {};
+    case Op::cp_async_wait_group:
+      emit(s, i, ops::cp_async_wait).imm = o[0].value;
+      return {};
     case Op::cp_async_mbarrier_arrive: {
       PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, o[0]));
       m.is_store = is_shared(i.mods.space());
@@ -282,7 +312,8 @@ Result<void> Decoder::cp_async(Scope& s, const Instruction& i) {
       kernel_->memories.push_back(std::move(m));
       return {};
     }
-    default: break;
+    default:
+      break;
   }
   BulkSite b;
   PB_RETURN_IF_ERROR(address_register(s, i, o[0], &b.dst, &b.dst_offset));
@@ -305,16 +336,27 @@ Result<void> Decoder::cp_async(Scope& s, const Instruction& i) {
 Result<void> Decoder::bulk(Scope& s, const Instruction& i) {
   const auto& o = i.operands;
   const auto& mods = i.mods;
-  if (i.op == Op::cp_async_bulk_commit_group) { emit(s, i, ops::bulk_commit); return {}; }
-  if (i.op == Op::cp_async_bulk_wait_group) { emit(s, i, ops::bulk_wait).imm = o[0].value; return {}; }
+  if (i.op == Op::cp_async_bulk_commit_group) {
+    emit(s, i, ops::bulk_commit);
+    return {};
+  }
+  if (i.op == Op::cp_async_bulk_wait_group) {
+    emit(s, i, ops::bulk_wait).imm = o[0].value;
+    return {};
+  }
   bool tensor = i.op == Op::cp_async_bulk_tensor || i.op == Op::cp_reduce_async_bulk_tensor;
   bool reduce = i.op == Op::cp_reduce_async_bulk || i.op == Op::cp_reduce_async_bulk_tensor;
-  for (Mod m : {Mod::im2col, Mod::im2col_w, Mod::im2col_w_128, Mod::im2col_no_offs, Mod::tile_gather4,
-                Mod::tile_scatter4, Mod::cp_mask, Mod::cta_group_1, Mod::cta_group_2})
+  for (Mod m :
+       {Mod::im2col, Mod::im2col_w, Mod::im2col_w_128, Mod::im2col_no_offs, Mod::tile_gather4,
+        Mod::tile_scatter4, Mod::cp_mask, Mod::cta_group_1, Mod::cta_group_2})
     if (mods.has(m)) return unsupported(s, i, fmt::format(".{} is not supported", ptx::name(m)));
   BulkSite b;
-  b.dims = !tensor ? 0 : mods.has(Mod::dim1d) ? 1 : mods.has(Mod::dim2d) ? 2 : mods.has(Mod::dim3d) ? 3
-                       : mods.has(Mod::dim4d) ? 4 : 5;
+  b.dims = !tensor                ? 0
+           : mods.has(Mod::dim1d) ? 1
+           : mods.has(Mod::dim2d) ? 2
+           : mods.has(Mod::dim3d) ? 3
+           : mods.has(Mod::dim4d) ? 4
+                                  : 5;
   bool load = is_shared(mods.space(0));
   b.dst_is_shared_cta = mods.space(0) == Space::shared_cta;
   auto tensor_operand = [&](const Operand& t) -> Result<void> {
@@ -358,10 +400,14 @@ Result<void> Decoder::bulk(Scope& s, const Instruction& i) {
     }
     PB_RETURN_IF_ERROR(address_register(s, i, o[1], &b.src, &b.src_offset));
     if (reduce) {
-      b.reduce = static_cast<uint8_t>(mods.has(Mod::add) ? ReduceOp::add : mods.has(Mod::min) ? ReduceOp::min
-                 : mods.has(Mod::max) ? ReduceOp::max : mods.has(Mod::inc) ? ReduceOp::inc
-                 : mods.has(Mod::dec) ? ReduceOp::dec : mods.has(Mod::and_) ? ReduceOp::and_
-                 : mods.has(Mod::or_) ? ReduceOp::or_ : ReduceOp::xor_);
+      b.reduce = static_cast<uint8_t>(mods.has(Mod::add)    ? ReduceOp::add
+                                      : mods.has(Mod::min)  ? ReduceOp::min
+                                      : mods.has(Mod::max)  ? ReduceOp::max
+                                      : mods.has(Mod::inc)  ? ReduceOp::inc
+                                      : mods.has(Mod::dec)  ? ReduceOp::dec
+                                      : mods.has(Mod::and_) ? ReduceOp::and_
+                                      : mods.has(Mod::or_)  ? ReduceOp::or_
+                                                            : ReduceOp::xor_);
       b.type = mods.type();
       kernel_->communicates = true;
     }
@@ -396,16 +442,22 @@ Result<void> Decoder::matrix(Scope& s, const Instruction& i) {
 
 Result<void> Decoder::wgmma(Scope& s, const Instruction& i) {
   switch (i.op) {
-    case Op::wgmma_fence: emit(s, i, ops::wgmma_fence).flags |= kAligned; return {};
-    case Op::wgmma_commit_group: emit(s, i, ops::wgmma_commit).flags |= kAligned; return {};
+    case Op::wgmma_fence:
+      emit(s, i, ops::wgmma_fence).flags |= kAligned;
+      return {};
+    case Op::wgmma_commit_group:
+      emit(s, i, ops::wgmma_commit).flags |= kAligned;
+      return {};
     case Op::wgmma_wait_group: {
       MicroOp& op = emit(s, i, ops::wgmma_wait);
       op.flags |= kAligned;
       op.imm = i.operands.empty() ? 0 : i.operands[0].value;
       return {};
     }
-    case Op::wgmma_mma_async: break;
-    default: return unsupported(s, i, "sparse wgmma is not implemented");
+    case Op::wgmma_mma_async:
+      break;
+    default:
+      return unsupported(s, i, "sparse wgmma is not implemented");
   }
   const auto& o = i.operands;
   const auto& mods = i.mods;
@@ -435,7 +487,9 @@ Result<void> Decoder::wgmma(Scope& s, const Instruction& i) {
   } else {
     site.scale_d_value = o[3].value != 0;
   }
-  auto flag = [&](size_t n) -> int64_t { return n < o.size() ? static_cast<int64_t>(o[n].value) : 0; };
+  auto flag = [&](size_t n) -> int64_t {
+    return n < o.size() ? static_cast<int64_t>(o[n].value) : 0;
+  };
   auto negative = [&](size_t n) { return n < o.size() && (flag(n) < 0 || o[n].negated); };
   site.form.negate_a = negative(4), site.form.negate_b = negative(5);
   if (site.form.a_in_registers) {
@@ -444,10 +498,12 @@ Result<void> Decoder::wgmma(Scope& s, const Instruction& i) {
     site.form.a_mn_major = flag(6) != 0;
     site.form.b_mn_major = flag(7) != 0;
   }
-  if (Result<void> known = check(site.form); !known.ok()) return unsupported(s, i, known.error().message);
+  if (Result<void> known = check(site.form); !known.ok())
+    return unsupported(s, i, known.error().message);
   size_t expected = static_cast<size_t>(site.form.n) / (site.form.d == Type::f16 ? 4 : 2);
   if (site.d.size() != expected)
-    return unsupported(s, i, fmt::format("{} accumulator registers, {} expected", site.d.size(), expected));
+    return unsupported(
+        s, i, fmt::format("{} accumulator registers, {} expected", site.d.size(), expected));
   MicroOp& op = emit(s, i, ops::wgmma_issue);
   op.flags |= kAligned;
   op.extra = static_cast<uint32_t>(kernel_->wgmmas.size());
@@ -458,30 +514,61 @@ Result<void> Decoder::wgmma(Scope& s, const Instruction& i) {
 Result<void> Decoder::decode_memory(Scope& s, const Instruction& i, bool* done) {
   *done = true;
   switch (i.op) {
-    case Op::ld: case Op::ldu: case Op::st: return load_store(s, i);
-    case Op::atom: case Op::red: return atomic(s, i);
-    case Op::cvta: case Op::isspacep: case Op::mapa: case Op::getctarank: return convert_address(s, i);
-    case Op::mbarrier_init: case Op::mbarrier_inval: case Op::mbarrier_arrive:
-    case Op::mbarrier_arrive_drop: case Op::mbarrier_expect_tx: case Op::mbarrier_complete_tx:
-    case Op::mbarrier_test_wait: case Op::mbarrier_try_wait: case Op::mbarrier_pending_count:
+    case Op::ld:
+    case Op::ldu:
+    case Op::st:
+      return load_store(s, i);
+    case Op::atom:
+    case Op::red:
+      return atomic(s, i);
+    case Op::cvta:
+    case Op::isspacep:
+    case Op::mapa:
+    case Op::getctarank:
+      return convert_address(s, i);
+    case Op::mbarrier_init:
+    case Op::mbarrier_inval:
+    case Op::mbarrier_arrive:
+    case Op::mbarrier_arrive_drop:
+    case Op::mbarrier_expect_tx:
+    case Op::mbarrier_complete_tx:
+    case Op::mbarrier_test_wait:
+    case Op::mbarrier_try_wait:
+    case Op::mbarrier_pending_count:
       return mbarrier(s, i);
-    case Op::cp_async: case Op::cp_async_commit_group: case Op::cp_async_wait_group:
-    case Op::cp_async_wait_all: case Op::cp_async_mbarrier_arrive:
+    case Op::cp_async:
+    case Op::cp_async_commit_group:
+    case Op::cp_async_wait_group:
+    case Op::cp_async_wait_all:
+    case Op::cp_async_mbarrier_arrive:
       return cp_async(s, i);
-    case Op::cp_async_bulk: case Op::cp_async_bulk_tensor: case Op::cp_async_bulk_commit_group:
-    case Op::cp_async_bulk_wait_group: case Op::cp_reduce_async_bulk: case Op::cp_reduce_async_bulk_tensor:
+    case Op::cp_async_bulk:
+    case Op::cp_async_bulk_tensor:
+    case Op::cp_async_bulk_commit_group:
+    case Op::cp_async_bulk_wait_group:
+    case Op::cp_reduce_async_bulk:
+    case Op::cp_reduce_async_bulk_tensor:
       return bulk(s, i);
-    case Op::ldmatrix: case Op::stmatrix: return matrix(s, i);
-    case Op::wgmma_fence: case Op::wgmma_commit_group: case Op::wgmma_wait_group:
-    case Op::wgmma_mma_async: case Op::wgmma_mma_async_sp:
+    case Op::ldmatrix:
+    case Op::stmatrix:
+      return matrix(s, i);
+    case Op::wgmma_fence:
+    case Op::wgmma_commit_group:
+    case Op::wgmma_wait_group:
+    case Op::wgmma_mma_async:
+    case Op::wgmma_mma_async_sp:
       return wgmma(s, i);
-    case Op::createpolicy_fractional: case Op::createpolicy_range: case Op::createpolicy_cvt: {
+    case Op::createpolicy_fractional:
+    case Op::createpolicy_range:
+    case Op::createpolicy_cvt: {
       // Cache policies change no value; any bits will do as the handle.
       PB_ASSIGN_OR_RETURN(Slot d, write(s, i, i.operands[0]));
       emit(s, i, ops::write_zero64).operand[0] = d;
       return {};
     }
-    default: *done = false; return {};
+    default:
+      *done = false;
+      return {};
   }
 }
 

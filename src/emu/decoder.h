@@ -1,6 +1,6 @@
 #pragma once
-// The decoder's working state, shared by decode.cc (scalar and control) and decode_memory.cc (everything with
-// an address). Not for use outside these files.
+// The decoder's working state, shared by decode.cc (scalar and control) and decode_memory.cc
+// (everything with an address). Not for use outside these files.
 
 #include <map>
 #include <optional>
@@ -29,8 +29,8 @@ class Decoder {
     uint32_t function = 0, code_index = 0;
     const ptx::Function* f = nullptr;
     RegisterLayout layout;
-    std::vector<uint32_t> variable_offset;        // local/param variables of the body: local offset;
-                                                  // shared: offset from kReservedShared
+    std::vector<uint32_t> variable_offset;  // local/param variables of the body: local offset;
+                                            // shared: offset from kReservedShared
     std::vector<uint32_t> label_pc;
     int next_temp32 = 0, next_temp64 = 0;
   };
@@ -38,7 +38,7 @@ class Decoder {
   // ------------------------------------------------------------------ decode.cc
   Result<void> layout_shared();
   Result<void> layout_locals(Scope& s, FunctionCode& code);
-  Result<uint32_t> function_code(uint32_t function);    // index into kernel.functions, decoding later
+  Result<uint32_t> function_code(uint32_t function);  // index into kernel.functions, decoding later
   Result<void> decode_function(uint32_t code_index);
   Result<void> decode_instruction(Scope& s, const Instruction& i);
   Result<void> decode_scalar(Scope& s, const Instruction& i);
@@ -60,12 +60,13 @@ class Decoder {
   Result<void> bulk(Scope& s, const Instruction& i);
   Result<void> matrix(Scope& s, const Instruction& i);
   Result<void> wgmma(Scope& s, const Instruction& i);
-  Result<void> address_register(Scope& s, const Instruction& i, const Operand& o, Slot* slot, int64_t* offset);
+  Result<void> address_register(Scope& s, const Instruction& i, const Operand& o, Slot* slot,
+                                int64_t* offset);
 
   // ------------------------------------------------------------------ helpers
   MicroOp& emit(Scope& s, const Instruction& i, Handler h);
-  // Where an operand can be read as `type`; emits micro-ops before the instruction where the operand is an
-  // address or a special register. Call before emit().
+  // Where an operand can be read as `type`; emits micro-ops before the instruction where the
+  // operand is an address or a special register. Call before emit().
   Result<Slot> read(Scope& s, const Instruction& i, const Operand& o, Type type);
   Result<Slot> write(Scope& s, const Instruction& i, const Operand& o);
   Slot constant(Type type, uint64_t bits);
@@ -73,7 +74,8 @@ class Decoder {
   Slot temp(Scope& s, int bytes);
   struct Place {
     enum class Kind : uint8_t { global, parameter, shared, local } kind = Kind::global;
-    uint64_t offset = 0;   // global: device address; shared: from kReservedShared; local: in the frame
+    uint64_t offset =
+        0;  // global: device address; shared: from kReservedShared; local: in the frame
   };
   Place place(const Scope& s, const Operand& o) const;
   Result<Slot> variable_address(Scope& s, const Instruction& i, const Operand& o, int bytes);
@@ -89,13 +91,16 @@ class Decoder {
   std::shared_ptr<Kernel> kernel_;
   std::map<std::pair<int, uint64_t>, Slot> constants_;
   std::map<uint32_t, uint32_t> code_of_function_;
-  std::vector<uint32_t> pending_;                        // code indices to decode
+  std::vector<uint32_t> pending_;  // code indices to decode
   std::map<std::string, uint32_t> families_;
-  std::vector<uint32_t> module_shared_offset_;           // by Module::variables
-  struct Branch { uint32_t pc; uint32_t label; };
+  std::vector<uint32_t> module_shared_offset_;  // by Module::variables
+  struct Branch {
+    uint32_t pc;
+    uint32_t label;
+  };
   std::vector<Branch> branches_;
   std::vector<std::pair<uint32_t, std::vector<uint32_t>>> tables_;  // table index, label ids
-  std::vector<uint32_t> call_sites_;                     // pcs whose callee entry is patched at the end
+  std::vector<uint32_t> call_sites_;  // pcs whose callee entry is patched at the end
 };
 
 enum Builtin : uint32_t { kNoBuiltin, kVprintf, kAssertFail };

@@ -17,10 +17,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+double seconds_since(Clock::time_point t) {
+  return std::chrono::duration<double>(Clock::now() - t).count();
+}
 
 // Parsed modules are kept by content: a directory of workloads replays the same kernels.
-Result<std::shared_ptr<const ptx::Module>> parse_cached(const std::string& text, const std::string& hash) {
+Result<std::shared_ptr<const ptx::Module>> parse_cached(const std::string& text,
+                                                        const std::string& hash) {
   static std::mutex mutex;
   static std::unordered_map<std::string, std::shared_ptr<const ptx::Module>> cache;
   {
@@ -39,7 +42,9 @@ Result<std::shared_ptr<const ptx::Module>> parse_cached(const std::string& text,
   return std::shared_ptr<const ptx::Module>(module);
 }
 
-bool in_global(const ptx::Variable& v) { return v.space == ptx::Space::global || v.space == ptx::Space::const_; }
+bool in_global(const ptx::Variable& v) {
+  return v.space == ptx::Space::global || v.space == ptx::Space::const_;
+}
 
 void count_families(const Kernel& kernel, const std::vector<std::unique_ptr<Executor>>& executors,
                     plan::RunResult* result) {
@@ -48,21 +53,26 @@ void count_families(const Kernel& kernel, const std::vector<std::unique_ptr<Exec
   for (size_t pc = 0; pc < kernel.code.size(); pc++) {
     if (!kernel.info[pc].family || !kernel.info[pc].instruction) continue;
     // Helper micro-ops come before the instruction's own, which is the last with that instruction.
-    if (pc + 1 < kernel.info.size() && kernel.info[pc + 1].instruction == kernel.info[pc].instruction) continue;
+    if (pc + 1 < kernel.info.size() &&
+        kernel.info[pc + 1].instruction == kernel.info[pc].instruction)
+      continue;
     plan::FamilyCount& f = families[kernel.families[kernel.info[pc].family]];
     f.family = kernel.families[kernel.info[pc].family];
     f.static_count++;
-    for (const auto& e : executors) f.warps += e->counts()[pc].warps, f.threads += e->counts()[pc].threads;
+    for (const auto& e : executors)
+      f.warps += e->counts()[pc].warps, f.threads += e->counts()[pc].threads;
   }
   result->families.clear();
   for (auto& [name, f] : families) result->families.push_back(f);
 }
 
 void count_kernel(const Kernel& kernel, const LaunchState& launch,
-                  const std::vector<std::unique_ptr<Executor>>& executors, plan::RunResult* result) {
+                  const std::vector<std::unique_ptr<Executor>>& executors,
+                  plan::RunResult* result) {
   auto it = std::find_if(result->kernels.begin(), result->kernels.end(),
                          [&](const plan::KernelStats& k) { return k.kernel == kernel.name; });
-  if (it == result->kernels.end()) it = result->kernels.insert(it, plan::KernelStats{.kernel = kernel.name});
+  if (it == result->kernels.end())
+    it = result->kernels.insert(it, plan::KernelStats{.kernel = kernel.name});
   plan::KernelStats& k = *it;
   k.launches++;
   k.ctas += launch.grid.count();
@@ -70,7 +80,8 @@ void count_kernel(const Kernel& kernel, const LaunchState& launch,
   std::map<std::string, double> by_type(k.tensor_flop_by_type.begin(), k.tensor_flop_by_type.end());
   for (const auto& e : executors) {
     for (size_t pc = 0; pc < kernel.code.size(); pc++)
-      k.warp_instructions += e->counts()[pc].warps, k.thread_instructions += e->counts()[pc].threads;
+      k.warp_instructions += e->counts()[pc].warps,
+          k.thread_instructions += e->counts()[pc].threads;
     for (size_t s = 0; s < kernel.wgmmas.size(); s++) {
       const WgmmaForm& f = kernel.wgmmas[s].form;
       double flop = e->tensor_flop(s);
@@ -106,7 +117,8 @@ Result<void> Emulator::initialise(Loaded& loaded) {
   for (const ptx::Variable& v : m.variables) {
     uint64_t address = 0;
     if (in_global(v)) {
-      if (v.size > uint64_t{8} << 30) return Error{"unsupported", "variable " + v.name + " is larger than 8 GiB"};
+      if (v.size > uint64_t{8} << 30)
+        return Error{"unsupported", "variable " + v.name + " is larger than 8 GiB"};
       // Variables start as zeros (CUDA C++) or as their initialiser says.
       address = memory_.allocate(v.name, v.size, true, v.space == ptx::Space::const_);
     }
@@ -135,15 +147,18 @@ Result<void> Emulator::initialise(Loaded& loaded) {
 Result<uint64_t> Emulator::symbol(uint32_t module, const std::string& name) const {
   const Loaded& l = modules_[module];
   for (size_t i = 0; i < l.module->variables.size(); i++)
-    if (l.module->variables[i].name == name && in_global(l.module->variables[i])) return l.addresses[i];
+    if (l.module->variables[i].name == name && in_global(l.module->variables[i]))
+      return l.addresses[i];
   return Error{"unknown-symbol", "the module has no variable named " + name};
 }
 
-Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request, const plan::RunOptions& options,
-                              plan::RunResult* result) {
+Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
+                              const plan::RunOptions& options, plan::RunResult* result) {
   Loaded& loaded = modules_[module];
   std::shared_ptr<Kernel>& kernel = loaded.kernels[request.kernel];
-  if (!kernel) { PB_ASSIGN_OR_RETURN(kernel, decode(loaded.module, request.kernel, loaded.addresses)); }
+  if (!kernel) {
+    PB_ASSIGN_OR_RETURN(kernel, decode(loaded.module, request.kernel, loaded.addresses));
+  }
 
   FindingSink sink(*kernel);
   LaunchState state;
@@ -156,7 +171,8 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request, con
   const auto& required = f.directives.reqnctapercluster;
   state.explicit_cluster = request.explicit_cluster || !required.empty();
   if (!required.empty() && !request.explicit_cluster)
-    state.cluster = {required[0], required.size() > 1 ? required[1] : 1, required.size() > 2 ? required[2] : 1};
+    state.cluster = {required[0], required.size() > 1 ? required[1] : 1,
+                     required.size() > 2 ? required[2] : 1};
   state.dynamic_shared = request.dynamic_shared;
   state.params = request.params;
   state.params.resize(std::max<size_t>(state.params.size(), f.param_bytes));
@@ -166,7 +182,8 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request, con
   if (options.step_budget) {
     if (instructions_ >= options.step_budget) {
       result->status = plan::RunStatus::step_budget;
-      result->message = fmt::format("more than {} warp instructions were executed", options.step_budget);
+      result->message =
+          fmt::format("more than {} warp instructions were executed", options.step_budget);
       return {};
     }
     state.step_limit = options.step_budget - instructions_;
@@ -175,15 +192,18 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request, con
   uint32_t threads = static_cast<uint32_t>(request.block.count());
   uint32_t shared = kernel->dynamic_shared_offset + request.dynamic_shared + kReservedShared;
   uint64_t per_sm = std::max<uint64_t>(
-      1, std::min<uint64_t>({profile_.shared_per_sm / std::max(shared, 1u), profile_.threads_per_sm / std::max(threads, 1u),
-                             profile_.ctas_per_sm}));
-  int workers = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+      1,
+      std::min<uint64_t>({profile_.shared_per_sm / std::max(shared, 1u),
+                          profile_.threads_per_sm / std::max(threads, 1u), profile_.ctas_per_sm}));
+  int workers =
+      options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
   uint64_t clusters = request.grid.count() / std::max<uint64_t>(state.cluster.count(), 1);
   if (kernel->communicates) workers = 1;
-  workers = static_cast<int>(std::max<uint64_t>(1, std::min<uint64_t>(static_cast<uint64_t>(workers), clusters)));
-  state.resident_clusters =
-      std::max<uint64_t>(1, static_cast<uint64_t>(profile_.sm_count) * per_sm / std::max<uint64_t>(state.cluster.count(), 1) /
-                                static_cast<uint64_t>(workers));
+  workers = static_cast<int>(
+      std::max<uint64_t>(1, std::min<uint64_t>(static_cast<uint64_t>(workers), clusters)));
+  state.resident_clusters = std::max<uint64_t>(
+      1, static_cast<uint64_t>(profile_.sm_count) * per_sm /
+             std::max<uint64_t>(state.cluster.count(), 1) / static_cast<uint64_t>(workers));
 
   std::vector<std::unique_ptr<Executor>> executors;
   for (int i = 0; i < workers; i++) executors.push_back(std::make_unique<Executor>(state));
@@ -200,12 +220,14 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request, con
   while (running) {
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(20000));
-    if (options.wall_budget_s > 0 && result->wall_ms / 1e3 + seconds_since(start) > options.wall_budget_s && !state.stop)
+    if (options.wall_budget_s > 0 &&
+        result->wall_ms / 1e3 + seconds_since(start) > options.wall_budget_s && !state.stop)
       state.halt(plan::RunStatus::wall_budget, ~uint64_t{0} - 1,
                  fmt::format("the time budget of {:g} s is used up", options.wall_budget_s));
     if (options.progress && seconds_since(last_report) > 0.5) {
       last_report = Clock::now();
-      options.progress(kernel->name, static_cast<double>(state.done_clusters.load()) / static_cast<double>(std::max<uint64_t>(clusters, 1)));
+      options.progress(kernel->name, static_cast<double>(state.done_clusters.load()) /
+                                         static_cast<double>(std::max<uint64_t>(clusters, 1)));
     }
   }
   for (std::thread& t : pool) t.join();

@@ -19,7 +19,7 @@ struct DeviceProfile {
   int sm_count = 132;
   uint32_t shared_per_sm = 233472, threads_per_sm = 2048, ctas_per_sm = 32;
 };
-Result<DeviceProfile> find_profile(const std::string& name);   // h100, h200
+Result<DeviceProfile> find_profile(const std::string& name);  // h100, h200
 
 // A launch with everything resolved to this device's addresses.
 struct LaunchRequest {
@@ -27,7 +27,7 @@ struct LaunchRequest {
   plan::Dim3 grid, block, cluster;
   bool explicit_cluster = false;
   uint32_t dynamic_shared = 0;
-  std::vector<uint8_t> params;     // the .param block
+  std::vector<uint8_t> params;  // the .param block
 };
 
 class Emulator {
@@ -36,21 +36,22 @@ class Emulator {
 
   GlobalMemory& memory() { return memory_; }
 
-  // Parses the text (cached in the process by content), allocates and initialises the module's variables.
-  // Returns a module handle. Errors: "ptx-syntax", "unsupported".
+  // Parses the text (cached in the process by content), allocates and initialises the module's
+  // variables. Returns a module handle. Errors: "ptx-syntax", "unsupported".
   Result<uint32_t> load_module(const std::string& ptx, const std::string& hash);
   // Device address of a module's variable; "unknown-symbol".
   Result<uint64_t> symbol(uint32_t module, const std::string& name) const;
 
-  // Runs the kernel to its end and adds what happened to `result` (findings, families, stats; status and
-  // message if it did not complete). The error is the harness's own: "unsupported", "unknown-kernel".
-  Result<void> launch(uint32_t module, const LaunchRequest& request, const plan::RunOptions& options,
-                      plan::RunResult* result);
+  // Runs the kernel to its end and adds what happened to `result` (findings, families, stats;
+  // status and message if it did not complete). The error is the harness's own: "unsupported",
+  // "unknown-kernel".
+  Result<void> launch(uint32_t module, const LaunchRequest& request,
+                      const plan::RunOptions& options, plan::RunResult* result);
 
  private:
   struct Loaded {
     std::shared_ptr<const ptx::Module> module;
-    std::vector<uint64_t> addresses;   // by Module::variables
+    std::vector<uint64_t> addresses;  // by Module::variables
     std::unordered_map<std::string, std::shared_ptr<Kernel>> kernels;
   };
   Result<void> initialise(Loaded& loaded);

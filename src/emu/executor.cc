@@ -20,7 +20,8 @@ uint8_t* aligned_bytes(size_t n) {
 constexpr int kSlice = 4096;
 // Backward branches of a diverged fragment before another fragment gets its turn.
 constexpr uint32_t kSpinLimit = 32;
-// Instructions without visible progress after which another cluster may run (software grid barriers).
+// Instructions without visible progress after which another cluster may run (software grid
+// barriers).
 constexpr uint64_t kSpinningCluster = 200'000;
 
 }  // namespace
@@ -46,13 +47,15 @@ Executor::Executor(LaunchState& launch) : launch_(launch) {
 
 Executor::~Executor() { std::free(constants_); }
 
-// ---------------------------------------------------------------------------------------------- reports
+// ----------------------------------------------------------------------------------------------
+// reports
 
-void Executor::report_at(const Cta& cta, int warp, uint32_t pc, const char* kind, plan::HazardClass hazard,
-                         uint32_t lanes, std::string message, std::string hint, uint64_t address,
-                         std::string symbol) {
+void Executor::report_at(const Cta& cta, int warp, uint32_t pc, const char* kind,
+                         plan::HazardClass hazard, uint32_t lanes, std::string message,
+                         std::string hint, uint64_t address, std::string symbol) {
   FindingSite site{pc, cta.linear, cta.id, warp, lanes};
-  launch_.sink->add(kind, hazard, site, std::move(message), std::move(hint), address, std::move(symbol));
+  launch_.sink->add(kind, hazard, site, std::move(message), std::move(hint), address,
+                    std::move(symbol));
 }
 
 void Executor::report(Warp& w, const char* kind, plan::HazardClass hazard, uint32_t lanes,
@@ -61,8 +64,8 @@ void Executor::report(Warp& w, const char* kind, plan::HazardClass hazard, uint3
             std::move(hint), address, std::move(symbol));
 }
 
-void Executor::fault(Warp& w, const char* kind, uint32_t lanes, std::string message, std::string hint,
-                     uint64_t address, std::string symbol) {
+void Executor::fault(Warp& w, const char* kind, uint32_t lanes, std::string message,
+                     std::string hint, uint64_t address, std::string symbol) {
   std::string text = message;
   report(w, kind, plan::HazardClass::fatal, lanes, std::move(message), std::move(hint), address,
          std::move(symbol));
@@ -70,7 +73,8 @@ void Executor::fault(Warp& w, const char* kind, uint32_t lanes, std::string mess
   w.yield = true;
 }
 
-// ------------------------------------------------------------------------------------- making clusters
+// ------------------------------------------------------------------------------------- making
+// clusters
 
 std::unique_ptr<Cluster> Executor::make_cluster(uint64_t index) {
   const plan::Dim3& grid = launch_.grid;
@@ -91,8 +95,10 @@ std::unique_ptr<Cluster> Executor::make_cluster(uint64_t index) {
   uint64_t cx = index % nx, cy = index / nx % ny, cz = index / nx / ny;
   uint32_t threads = static_cast<uint32_t>(launch_.block.count());
   c->live_threads = threads * count;
-  uint32_t shared = kReservedShared + (launch_.dynamic_shared ? launch_.kernel->dynamic_shared_offset +
-                                       launch_.dynamic_shared : launch_.kernel->static_shared);
+  uint32_t shared =
+      kReservedShared + (launch_.dynamic_shared
+                             ? launch_.kernel->dynamic_shared_offset + launch_.dynamic_shared
+                             : launch_.kernel->static_shared);
   for (uint32_t r = 0; r < count; r++) {
     if (!c->ctas[r]) c->ctas[r] = std::make_unique<Cta>();
     Cta& cta = *c->ctas[r];
@@ -185,27 +191,32 @@ void Executor::set_frame(Warp& w, uint32_t frame) {
   w.preds = w.predicate_file.data() + w.frames[frame].predicate_base;
 }
 
-// -------------------------------------------------------------------------------------------- fragments
+// --------------------------------------------------------------------------------------------
+// fragments
 
 bool Executor::satisfied(const Cta& cta, const Wait& wait) const {
   switch (wait.kind) {
-    case Wait::Kind::none: return true;
+    case Wait::Kind::none:
+      return true;
     case Wait::Kind::mbarrier: {
       const Cta& owner = *cta.cluster->ctas[wait.cta_rank];
       auto it = owner.mbarriers.find(wait.address);
-      if (it == owner.mbarriers.end()) return true;   // invalidated meanwhile: the retry reports it
+      if (it == owner.mbarriers.end()) return true;  // invalidated meanwhile: the retry reports it
       return wait.parity_wait ? it->second.test_parity(static_cast<uint32_t>(wait.value))
                               : it->second.test_token(wait.value);
     }
-    case Wait::Kind::named_barrier: return cta.barriers[wait.address].generation != wait.value;
-    case Wait::Kind::cluster_barrier: return cta.cluster->barrier_phase != wait.value;
+    case Wait::Kind::named_barrier:
+      return cta.barriers[wait.address].generation != wait.value;
+    case Wait::Kind::cluster_barrier:
+      return cta.cluster->barrier_phase != wait.value;
     case Wait::Kind::wgmma_partners: {
       const Warpgroup& g = cta.warpgroups[wait.address];
       if (wait.value < g.first) return true;
       size_t i = wait.value - g.first;
       return i < g.ops.size() && g.ops[i].issued == 0xf;
     }
-    case Wait::Kind::converge: return false;   // needs the warp; see below
+    case Wait::Kind::converge:
+      return false;  // needs the warp; see below
   }
   return false;
 }
@@ -218,7 +229,8 @@ bool Executor::satisfied(const Warp& w, const Fragment& f) const {
   return satisfied(*w.cta, f.wait);
 }
 
-// Makes the runnable fragment with the lowest pc the current one (w.active == 0: there is no current one).
+// Makes the runnable fragment with the lowest pc the current one (w.active == 0: there is no
+// current one).
 bool Executor::pick_fragment(Warp& w) {
   if (w.active) w.others.push_back({w.pc, w.active, w.frame, w.wait});
   w.active = 0;
@@ -234,9 +246,13 @@ bool Executor::pick_fragment(Warp& w) {
   // Fragments at the same pc and frame in the same state are one.
   for (size_t i = 0; i < f.size(); i++)
     for (size_t j = i + 1; j < f.size();) {
-      bool same = f[i].pc == f[j].pc && f[i].frame == f[j].frame && f[i].wait.kind == f[j].wait.kind &&
+      bool same = f[i].pc == f[j].pc && f[i].frame == f[j].frame &&
+                  f[i].wait.kind == f[j].wait.kind &&
                   (f[i].wait.kind == Wait::Kind::none || f[i].wait.kind == Wait::Kind::converge);
-      if (!same) { j++; continue; }
+      if (!same) {
+        j++;
+        continue;
+      }
       f[i].mask |= f[j].mask;
       f.erase(f.begin() + static_cast<long>(j));
     }
@@ -264,7 +280,8 @@ bool Executor::pick_fragment(Warp& w) {
 
 // A wait is over: the warp knows what those who ended it knew.
 void Executor::woke(Warp& w, const Wait& wait) {
-  if (wait.kind == Wait::Kind::named_barrier) join(w.observed, w.cta->barriers[wait.address].last_released);
+  if (wait.kind == Wait::Kind::named_barrier)
+    join(w.observed, w.cta->barriers[wait.address].last_released);
   if (wait.kind == Wait::Kind::cluster_barrier) join(w.observed, w.cta->cluster_released);
   synchronised(w);
 }
@@ -318,7 +335,7 @@ void Executor::exit_lanes(Warp& w, uint32_t lanes) {
 
 // True if the instruction may execute now; otherwise the fragment has been parked.
 bool Executor::converged(Warp& w, const MicroOp& op, uint32_t pc) {
-  bool forced = std::exchange(w.converge_done, false);   // see force_convergence
+  bool forced = std::exchange(w.converge_done, false);  // see force_convergence
   if (w.others.empty() || forced) return true;
   uint32_t wanted = w.live;
   if (op.flags & kMemberMask) {
@@ -331,7 +348,8 @@ bool Executor::converged(Warp& w, const MicroOp& op, uint32_t pc) {
   return false;
 }
 
-// ------------------------------------------------------------------------------------------- running
+// -------------------------------------------------------------------------------------------
+// running
 
 bool Executor::run_warp(Warp& w, int budget) {
   if (!w.active && !pick_fragment(w)) return false;
@@ -380,7 +398,9 @@ bool Executor::run_warp(Warp& w, int budget) {
         w.active = 0;
         bool other = pick_fragment(w);
         w.others.push_back(spinning);
-        if (!other) { if (!pick_fragment(w)) break; }
+        if (!other) {
+          if (!pick_fragment(w)) break;
+        }
         w.switch_pc = ~0u;
         budget = std::min(budget, 512);
         continue;
@@ -410,8 +430,8 @@ void Executor::account(uint64_t instructions) {
                  fmt::format("more than {} warp instructions were executed", limit));
 }
 
-// An .aligned instruction that only a part of the warp can reach: the hardware's behaviour is undefined; it is
-// executed by those who came and reported.
+// An .aligned instruction that only a part of the warp can reach: the hardware's behaviour is
+// undefined; it is executed by those who came and reported.
 bool Executor::force_convergence(Cluster& c) {
   for (auto& cta : c.ctas)
     for (auto& wp : cta->warps) {
@@ -420,13 +440,15 @@ bool Executor::force_convergence(Cluster& c) {
         if (f.wait.kind != Wait::Kind::converge) continue;
         uint16_t flags = launch_.kernel->code[f.pc].flags;
         if (!(flags & kAligned)) continue;
-        report_at(*cta, static_cast<int>(w.index), f.pc, "aligned-divergence", plan::HazardClass::latent,
-                  f.mask,
-                  fmt::format("an .aligned instruction is executed by lanes {:08x} while lanes {:08x} of the "
-                              "warp are elsewhere",
-                              f.mask, w.live & ~f.mask),
-                  "all threads of the warp must execute this instruction together; reconverge with "
-                  "__syncwarp() before it");
+        report_at(
+            *cta, static_cast<int>(w.index), f.pc, "aligned-divergence", plan::HazardClass::latent,
+            f.mask,
+            fmt::format(
+                "an .aligned instruction is executed by lanes {:08x} while lanes {:08x} of the "
+                "warp are elsewhere",
+                f.mask, w.live & ~f.mask),
+            "all threads of the warp must execute this instruction together; reconverge with "
+            "__syncwarp() before it");
         f.wait.value = f.mask;
         return true;
       }
@@ -451,13 +473,19 @@ Executor::Outcome Executor::run_cluster(Cluster& c) {
     if (c.progress != progress) progress = c.progress, spinning = 0;
     if (ran) {
       if (spinning < kSpinningCluster) continue;
-      // Polling (test_wait loops, volatile flags) is running too: complete what is in flight, then let
-      // other CTAs have a turn.
+      // Polling (test_wait loops, volatile flags) is running too: complete what is in flight, then
+      // let other CTAs have a turn.
       spinning = 0;
-      if (!c.loads.empty()) { perform_load(c, 0); continue; }
+      if (!c.loads.empty()) {
+        perform_load(c, 0);
+        continue;
+      }
       return Outcome::rotate;
     }
-    if (!c.loads.empty()) { perform_load(c, 0); continue; }
+    if (!c.loads.empty()) {
+      perform_load(c, 0);
+      continue;
+    }
     if (force_wgmma(c) || force_convergence(c)) continue;
     return Outcome::deadlock;
   }

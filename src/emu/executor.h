@@ -1,11 +1,12 @@
 #pragma once
 // Runs clusters of CTAs on one host thread.
 //
-// Warps: a warp is a set of fragments, lanes that share a pc. The fragment with the lowest pc runs, because
-// compiled code reconverges at higher addresses; one that keeps branching backwards is rotated out, so a
-// spinning lane cannot starve the lane it waits for. Waiting is never spinning: a fragment that must wait is
-// parked with its condition, and a cluster in which nothing can run first performs asynchronous work that is
-// still in flight (as late as allowed, so that a missing wait shows) and is deadlocked after that.
+// Warps: a warp is a set of fragments, lanes that share a pc. The fragment with the lowest pc runs,
+// because compiled code reconverges at higher addresses; one that keeps branching backwards is
+// rotated out, so a spinning lane cannot starve the lane it waits for. Waiting is never spinning: a
+// fragment that must wait is parked with its condition, and a cluster in which nothing can run
+// first performs asynchronous work that is still in flight (as late as allowed, so that a missing
+// wait shows) and is deadlocked after that.
 
 #include <memory>
 #include <vector>
@@ -14,7 +15,9 @@
 
 namespace ptxbench::emu {
 
-struct SiteCount { uint64_t warps = 0, threads = 0; };
+struct SiteCount {
+  uint64_t warps = 0, threads = 0;
+};
 
 struct TrafficCount {
   uint64_t global_load = 0, global_store = 0, shared_load = 0, shared_store = 0, bulk_load = 0,
@@ -41,23 +44,24 @@ class Executor {
 
   // ------------------------------------------------------------------ used by the handlers
   // Reports a hazard at the instruction that `w` executes now.
-  void report(Warp& w, const char* kind, plan::HazardClass hazard, uint32_t lanes, std::string message,
-              std::string hint = "", uint64_t address = 0, std::string symbol = "");
+  void report(Warp& w, const char* kind, plan::HazardClass hazard, uint32_t lanes,
+              std::string message, std::string hint = "", uint64_t address = 0,
+              std::string symbol = "");
   void report_at(const Cta& cta, int warp, uint32_t pc, const char* kind, plan::HazardClass hazard,
                  uint32_t lanes, std::string message, std::string hint = "", uint64_t address = 0,
                  std::string symbol = "");
   // The same, and the launch ends as it would on silicon.
   void fault(Warp& w, const char* kind, uint32_t lanes, std::string message, std::string hint = "",
              uint64_t address = 0, std::string symbol = "");
-  // Parks the current fragment until the condition holds; retry: the instruction is executed again then,
-  // otherwise it counts as done.
+  // Parks the current fragment until the condition holds; retry: the instruction is executed again
+  // then, otherwise it counts as done.
   void block(Warp& w, const Wait& wait, bool retry);
   // The warp has synchronised with others (for the proxy-fence rule).
   static void woke(Warp& w, const Wait& wait);
   static void synchronised(Warp& w) { w.sync_seq = ++w.cta->sequence; }
   void exit_lanes(Warp& w, uint32_t lanes);
   void set_frame(Warp& w, uint32_t frame);
-  void rotate(Warp& w);   // the current fragment spins: let another one run
+  void rotate(Warp& w);  // the current fragment spins: let another one run
 
   // In-flight bulk loads (executor_async.cc)
   void issue_load(Warp& w, BulkLoad load);
@@ -65,7 +69,7 @@ class Executor {
   // Performs loads that signal this barrier, oldest first, until the condition of `wait` holds.
   void perform_for(Cluster& c, const Wait& wait);
   void perform_store(Warp& w, const BulkStore& store);
-  void finish_stores(Warp& w);            // at exit: everything still in flight
+  void finish_stores(Warp& w);  // at exit: everything still in flight
   void perform_cp_async(Warp& w, const CpAsync& copy);
 
   // Wgmma (ops_wgmma.cc)
@@ -75,20 +79,24 @@ class Executor {
   bool satisfied(const Warp& w, const Fragment& f) const;
 
   // Shared-memory shadow (shared_memory.cc)
-  static void mark_clean(Cta& c, uint32_t offset, uint32_t bytes);              // written, nothing in flight
+  static void mark_clean(Cta& c, uint32_t offset, uint32_t bytes);  // written, nothing in flight
   static void mark_in_flight(Cta& c, uint32_t offset, uint32_t bytes);
   static void mark_barrier(Cta& c, uint32_t offset, bool live);
   static bool is_clean(const Cta& c, uint32_t offset, uint32_t bytes);
-  void diagnose_read(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, uint32_t lanes, const char* reader);
-  // Reports generic writes in [offset, offset+bytes) that no proxy fence covers for an async-proxy read by w.
+  void diagnose_read(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, uint32_t lanes,
+                     const char* reader);
+  // Reports generic writes in [offset, offset+bytes) that no proxy fence covers for an async-proxy
+  // read by w.
   void check_proxy(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, const char* reader);
   // Reports a write into bytes that an asynchronous operation still reads.
   void check_source_in_flight(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, const char* writer);
-  // arrival.cc: has this warp learnt (by a wait, or from someone who waited) that the bytes arrived?
+  // arrival.cc: has this warp learnt (by a wait, or from someone who waited) that the bytes
+  // arrived?
   static void stamp_arrival(Cta& c, uint32_t offset, uint32_t bytes, const LiveBarrier& barrier);
   static void clear_arrival(Cta& c, uint32_t offset, uint32_t bytes);
   // True if it has; otherwise reports the early read.
-  bool check_arrival(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, uint32_t lanes, const char* reader);
+  bool check_arrival(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, uint32_t lanes,
+                     const char* reader);
   static bool may_be_unobserved(const Warp& w, const Cta& c, uint32_t offset, uint32_t bytes);
   std::string shared_symbol(const Cta& c, uint32_t offset) const;
 
@@ -97,11 +105,12 @@ class Executor {
   std::unique_ptr<Cluster> make_cluster(uint64_t index);
   void init_warp(Warp& w, Cta& cta, uint32_t index);
   Outcome run_cluster(Cluster& c);
-  bool run_warp(Warp& w, int budget);     // true if it executed anything
+  bool run_warp(Warp& w, int budget);  // true if it executed anything
   bool pick_fragment(Warp& w);
   bool converged(Warp& w, const MicroOp& op, uint32_t pc);
-  bool force_convergence(Cluster& c);     // a partially converged .aligned instruction that cannot complete
-  bool force_wgmma(Cluster& c);           // a wgmma wait whose partner warps never come
+  bool force_convergence(
+      Cluster& c);               // a partially converged .aligned instruction that cannot complete
+  bool force_wgmma(Cluster& c);  // a wgmma wait whose partner warps never come
   void matrix_access(Warp& w, const MicroOp& op, uint32_t pc);
   void report_deadlock(Cluster& c);
   void account(uint64_t instructions);
@@ -111,7 +120,7 @@ class Executor {
   std::vector<double> tensor_flop_;
   TrafficCount traffic_;
   uint8_t* constants_ = nullptr;
-  std::vector<std::unique_ptr<Cluster>> pool_;   // finished clusters whose memory is used again
+  std::vector<std::unique_ptr<Cluster>> pool_;  // finished clusters whose memory is used again
   bool tracks_proxies_ = false;
   uint64_t since_account_ = 0;
 };

@@ -69,7 +69,8 @@ void Executor::perform_load(Cluster& c, size_t index) {
   if (!target.generic_writes.empty()) {
     uint32_t from = load.shared_address >> 4, to = (load.shared_address + load.span + 15) >> 4;
     std::fill(target.generic_writes.begin() + from,
-              target.generic_writes.begin() + std::min<size_t>(to, target.generic_writes.size()), 0);
+              target.generic_writes.begin() + std::min<size_t>(to, target.generic_writes.size()),
+              0);
   }
   traffic_.bulk_load += load.bytes;
   c.progress++;
@@ -84,14 +85,17 @@ void Executor::perform_load(Cluster& c, size_t index) {
       stamp_arrival(target, load.shared_address, load.span, it->second);
   }
   if (it == barrier_cta.mbarriers.end()) {
-    report_at(barrier_cta, load.issuer_warp, load.pc, "mbarrier-uninitialized", plan::HazardClass::fatal, 0,
-              fmt::format("a bulk copy completes on {}, which is no initialised mbarrier",
-                          shared_symbol(barrier_cta, load.mbarrier)),
-              "mbarrier.init the barrier before the copy and keep it alive until the copy has completed");
+    report_at(
+        barrier_cta, load.issuer_warp, load.pc, "mbarrier-uninitialized", plan::HazardClass::fatal,
+        0,
+        fmt::format("a bulk copy completes on {}, which is no initialised mbarrier",
+                    shared_symbol(barrier_cta, load.mbarrier)),
+        "mbarrier.init the barrier before the copy and keep it alive until the copy has completed");
     return;
   }
   if (it->second.complete_tx(load.bytes) != Mbarrier::Fault::none)
-    report_at(barrier_cta, load.issuer_warp, load.pc, "mbarrier-tx-overflow", plan::HazardClass::fatal, 0,
+    report_at(barrier_cta, load.issuer_warp, load.pc, "mbarrier-tx-overflow",
+              plan::HazardClass::fatal, 0,
               fmt::format("the transaction count of {} leaves its range",
                           shared_symbol(barrier_cta, load.mbarrier)));
 }
@@ -117,7 +121,8 @@ void Executor::perform_store(Warp& w, const BulkStore& s) {
     if (!dst) return;
     const uint8_t* src = cta.shared.data() + s.shared_address;
     if (s.reduce)
-      reduce_elements(s.type, s.op, dst, src, s.bytes / static_cast<uint32_t>(plan::element_size(s.type)));
+      reduce_elements(s.type, s.op, dst, src,
+                      s.bytes / static_cast<uint32_t>(plan::element_size(s.type)));
     else
       std::memcpy(dst, src, s.bytes);
     owner->mark_written(s.global - owner->base, s.bytes);
@@ -132,8 +137,8 @@ void Executor::perform_store(Warp& w, const BulkStore& s) {
   if (owner->tracks_writes())
     for_each_piece(s.map, s.at, s.shared_address, true, [&](const CopyPiece& p) {
       if (p.global_offset >= 0)
-        owner->mark_written(s.map.global_address - owner->base + static_cast<uint64_t>(p.global_offset),
-                            p.bytes);
+        owner->mark_written(
+            s.map.global_address - owner->base + static_cast<uint64_t>(p.global_offset), p.bytes);
     });
 }
 
@@ -142,10 +147,10 @@ void Executor::finish_stores(Warp& w) {
   std::vector<BulkStore> stores = std::move(w.stores);
   w.stores.clear();
   for (const BulkStore& s : stores) {
-    report_at(*w.cta, static_cast<int>(w.index), s.pc, "bulk-store-unfinished", plan::HazardClass::latent,
-              1u << s.lane,
-              "the thread exits while its bulk store may still be reading shared memory",
-              "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 before the CTA exits");
+    report_at(
+        *w.cta, static_cast<int>(w.index), s.pc, "bulk-store-unfinished", plan::HazardClass::latent,
+        1u << s.lane, "the thread exits while its bulk store may still be reading shared memory",
+        "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 before the CTA exits");
     perform_store(w, s);
   }
 }
@@ -158,11 +163,13 @@ void Executor::perform_cp_async(Warp& w, const CpAsync& copy) {
     Allocation* owner = nullptr;
     std::memset(dst, 0, copy.bytes);
     if (copy.src_bytes[l])
-      if (const uint8_t* src = global_bytes(*launch_.memory, copy.src[l], copy.src_bytes[l], &owner))
+      if (const uint8_t* src =
+              global_bytes(*launch_.memory, copy.src[l], copy.src_bytes[l], &owner))
         std::memcpy(dst, src, copy.src_bytes[l]);
     mark_clean(cta, copy.dst[l], copy.bytes);
   }
-  traffic_.global_load += uint64_t{copy.bytes} * static_cast<unsigned>(__builtin_popcount(copy.mask));
+  traffic_.global_load +=
+      uint64_t{copy.bytes} * static_cast<unsigned>(__builtin_popcount(copy.mask));
   cta.cluster->progress++;
 }
 

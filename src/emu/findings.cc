@@ -14,9 +14,13 @@ void locate(plan::Finding& f, const Kernel& kernel, uint32_t pc) {
   f.ptx = ptx::print(*info.instruction, m.functions[info.function], m);
   // A wgmma names up to 128 registers; the line number leads to the rest.
   if (f.ptx.size() > 160)
-    if (size_t open = f.ptx.find('{'), close = f.ptx.find('}'); close != std::string::npos && close > open + 40)
-      f.ptx.replace(open + 1, close - open - 1, f.ptx.substr(open + 1, f.ptx.find(',', open + 20) - open - 1) + ", ...");
-  auto file_name = [&](uint32_t file) { return file < m.files.size() ? m.files[file] : std::string(); };
+    if (size_t open = f.ptx.find('{'), close = f.ptx.find('}');
+        close != std::string::npos && close > open + 40)
+      f.ptx.replace(open + 1, close - open - 1,
+                    f.ptx.substr(open + 1, f.ptx.find(',', open + 20) - open - 1) + ", ...");
+  auto file_name = [&](uint32_t file) {
+    return file < m.files.size() ? m.files[file] : std::string();
+  };
   uint32_t loc = info.instruction->loc;
   if (loc >= m.locations.size()) return;
   f.file = file_name(m.locations[loc].file);
@@ -24,7 +28,8 @@ void locate(plan::Finding& f, const Kernel& kernel, uint32_t pc) {
   // The chain is bounded: a malformed .loc may form a ring.
   for (int depth = 0; depth < 32 && m.locations[loc].inlined_at < m.locations.size(); depth++) {
     loc = m.locations[loc].inlined_at;
-    f.inlined_at.emplace_back(file_name(m.locations[loc].file), static_cast<int>(m.locations[loc].line));
+    f.inlined_at.emplace_back(file_name(m.locations[loc].file),
+                              static_cast<int>(m.locations[loc].line));
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Collects findings of one launch from all host threads: the same kind at the same instruction is counted,
-// not repeated, and the representative does not depend on the number of threads.
+// Collects findings of one launch from all host threads: the same kind at the same instruction is
+// counted, not repeated, and the representative does not depend on the number of threads.
 
 #include <cstdint>
 #include <map>
@@ -25,8 +25,8 @@ class FindingSink {
  public:
   explicit FindingSink(const Kernel& kernel) : kernel_(kernel) {}
 
-  // True if this (kind, pc) is new, so that callers may skip building expensive messages otherwise: use
-  // seen() first.
+  // True if this (kind, pc) is new, so that callers may skip building expensive messages otherwise:
+  // use seen() first.
   bool seen(const char* kind, const FindingSite& site);
   void add(const char* kind, plan::HazardClass hazard, const FindingSite& site, std::string message,
            std::string hint = "", uint64_t address = 0, std::string symbol = "");
@@ -47,7 +47,8 @@ class FindingSink {
   std::map<Key, Entry> entries_;
 };
 
-// Fills kernel, source lines, inlined chain, PTX line and text of a finding from the instruction at `pc`.
+// Fills kernel, source lines, inlined chain, PTX line and text of a finding from the instruction at
+// `pc`.
 void locate(plan::Finding& finding, const Kernel& kernel, uint32_t pc);
 
 }  // namespace ptxbench::emu

@@ -61,8 +61,9 @@ const Allocation* GlobalMemory::nearest(uint64_t address) const {
   const Allocation* best = nullptr;
   uint64_t distance = ~uint64_t{0};
   for (const auto& a : allocations_) {
-    uint64_t d = address < a->base ? a->base - address
-                                   : (address >= a->base + a->size ? address - a->base - a->size : 0);
+    uint64_t d = address < a->base
+                     ? a->base - address
+                     : (address >= a->base + a->size ? address - a->base - a->size : 0);
     if (d < distance) distance = d, best = a.get();
   }
   return best;
@@ -75,8 +76,8 @@ std::string GlobalMemory::describe(uint64_t address) const {
     return fmt::format("{} + {} of {} bytes", a->name, address - a->base, a->size);
   constexpr uint64_t kFar = uint64_t{1} << 31;
   if (address >= a->base && address - a->base - a->size < kFar)
-    return fmt::format("{} bytes past the end of {} ({} bytes)", address - a->base - a->size, a->name,
-                       a->size);
+    return fmt::format("{} bytes past the end of {} ({} bytes)", address - a->base - a->size,
+                       a->name, a->size);
   if (address < a->base && a->base - address < kFar)
     return fmt::format("{} bytes before {} ({} bytes)", a->base - address, a->name, a->size);
   return fmt::format("0x{:x}, not an address of any buffer", address);

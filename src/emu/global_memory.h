@@ -1,6 +1,6 @@
 #pragma once
-// Global memory of an emulated device: allocations far apart (so that a wild pointer never lands in a
-// neighbour), with a record of which bytes were ever written.
+// Global memory of an emulated device: allocations far apart (so that a wild pointer never lands in
+// a neighbour), with a record of which bytes were ever written.
 
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@ namespace ptxbench::emu {
 
 struct Allocation {
   std::string name;
-  uint64_t base = 0, size = 0;       // device address, bytes
+  uint64_t base = 0, size = 0;  // device address, bytes
   uint8_t* data = nullptr;
   bool read_only = false;
   // One bit per byte, set when written; empty: every byte counts as written.
@@ -30,12 +30,13 @@ struct Allocation {
 
 class GlobalMemory {
  public:
-  // `external`: use these host bytes instead of own ones (must outlive the memory). `initialized` false:
-  // reading a byte before it is written is a finding. Address is 512-byte aligned.
+  // `external`: use these host bytes instead of own ones (must outlive the memory). `initialized`
+  // false: reading a byte before it is written is a finding. Address is 512-byte aligned.
   uint64_t allocate(std::string name, uint64_t size, bool initialized, bool read_only = false,
                     uint8_t* external = nullptr);
 
-  // The allocation whose slot range holds the address, or null; the address may still lie beyond its end.
+  // The allocation whose slot range holds the address, or null; the address may still lie beyond
+  // its end.
   Allocation* find(uint64_t address) {
     uint64_t slot = (address - kGlobalBase) / kGlobalSlotBytes;
     if (address < kGlobalBase || slot >= slots_.size()) return nullptr;

@@ -1,6 +1,6 @@
 #pragma once
-// A kernel after decoding: micro-ops, constants, register layout, and what reports need to know about each
-// instruction.
+// A kernel after decoding: micro-ops, constants, register layout, and what reports need to know
+// about each instruction.
 
 #include <cstdint>
 #include <map>
@@ -16,12 +16,12 @@ namespace ptxbench::emu {
 
 // MicroOp::flags
 enum OpFlag : uint16_t {
-  kAligned = 1,          // .aligned: all live lanes of the warp must be here together
-  kMemberMask = 2,       // .sync with a member mask: the named lanes must be here together
-  kTouchesMatrix = 4,    // reads or writes a register that some wgmma uses (and is no wgmma itself)
-  kIsMove = 8,           // register-to-register copy
-  kWritesMatrix = 16,    // writes such a register
-  kMemorySite = 32,      // extra is an index into Kernel::memories
+  kAligned = 1,        // .aligned: all live lanes of the warp must be here together
+  kMemberMask = 2,     // .sync with a member mask: the named lanes must be here together
+  kTouchesMatrix = 4,  // reads or writes a register that some wgmma uses (and is no wgmma itself)
+  kIsMove = 8,         // register-to-register copy
+  kWritesMatrix = 16,  // writes such a register
+  kMemorySite = 32,    // extra is an index into Kernel::memories
 };
 
 struct OpInfo {
@@ -34,63 +34,68 @@ struct OpInfo {
 // Side table entries (MicroOp::extra)
 struct WgmmaSite {
   WgmmaForm form;
-  std::vector<Slot> d;        // accumulator registers
-  std::vector<Slot> a;        // A fragment registers, empty if from shared memory
+  std::vector<Slot> d;  // accumulator registers
+  std::vector<Slot> a;  // A fragment registers, empty if from shared memory
   Slot a_descriptor = 0, b_descriptor = 0;
-  int scale_d_pred = -1;      // predicate slot; -1: constant
+  int scale_d_pred = -1;  // predicate slot; -1: constant
   bool scale_d_negated = false, scale_d_value = true;
 };
 struct MemorySite {
-  std::vector<Slot> values;   // vector elements
+  std::vector<Slot> values;  // vector elements
   uint8_t element_bytes = 0, register_bytes = 0;
   bool sign_extend = false;
   bool is_store = false;
   bool is_volatile_like = false;
-  int64_t offset = 0;         // added to the base address
-  Slot base = 0;              // address register
-  uint8_t base_bytes = 8;     // 4 or 8
+  int64_t offset = 0;      // added to the base address
+  Slot base = 0;           // address register
+  uint8_t base_bytes = 8;  // 4 or 8
   enum class Base : uint8_t { reg, shared_constant, absolute } base_kind = Base::absolute;
 };
 struct CallSite {
-  uint32_t callee = 0;                  // index into Kernel::functions
-  struct Copy { uint32_t caller, callee, bytes; };
-  std::vector<Copy> arguments, results; // local-memory offsets
+  uint32_t callee = 0;  // index into Kernel::functions
+  struct Copy {
+    uint32_t caller, callee, bytes;
+  };
+  std::vector<Copy> arguments, results;  // local-memory offsets
   uint32_t caller_local_bytes = 0;
   // built-in callee (vprintf, __assertfail); 0 = none
   uint32_t builtin = 0;
   std::vector<uint32_t> argument_offsets;  // of a builtin
   uint32_t result_offset = 0;
 };
-struct BulkSite {                       // bulk and tensor copies
-  uint8_t dims = 0;                     // 0: plain bulk copy
+struct BulkSite {    // bulk and tensor copies
+  uint8_t dims = 0;  // 0: plain bulk copy
   std::vector<Slot> coordinates;
   Slot dst = 0, src = 0, size = 0, mbarrier = 0, multicast = 0, map = 0;
   bool dst_is_shared_cta = false;
   bool has_multicast = false;
-  uint8_t reduce = 0xff;                // ReduceOp
+  uint8_t reduce = 0xff;  // ReduceOp
   ptx::Type type{};
   int64_t dst_offset = 0, src_offset = 0, mbarrier_offset = 0, map_offset = 0;
 };
 
 struct FunctionCode {
-  uint32_t function = 0;                // Module::functions
+  uint32_t function = 0;  // Module::functions
   uint32_t entry_pc = 0;
-  uint32_t register_bytes = 0;          // frame size, multiple of 64
-  uint32_t predicates = 0;              // of the frame, including the fixed ones
-  uint32_t local_bytes = 0;             // .local and call .param variables and own parameters, per thread
-  std::vector<uint32_t> param_local;    // local offset of each parameter (device functions)
+  uint32_t register_bytes = 0;  // frame size, multiple of 64
+  uint32_t predicates = 0;      // of the frame, including the fixed ones
+  uint32_t local_bytes = 0;     // .local and call .param variables and own parameters, per thread
+  std::vector<uint32_t> param_local;  // local offset of each parameter (device functions)
   std::vector<uint32_t> return_local;
-  int live_slots = 0;                   // 32-bit registers after allocation
+  int live_slots = 0;  // 32-bit registers after allocation
 };
 
-struct SharedSymbol { std::string name; uint32_t offset = 0, size = 0; };
+struct SharedSymbol {
+  std::string name;
+  uint32_t offset = 0, size = 0;
+};
 
 struct Kernel {
   std::shared_ptr<const ptx::Module> module;
   std::string name;
-  uint32_t entry = 0;                   // Module::functions
+  uint32_t entry = 0;  // Module::functions
   std::vector<MicroOp> code;
-  std::vector<OpInfo> info;             // parallel to code
+  std::vector<OpInfo> info;  // parallel to code
   std::vector<std::string> families;
   std::vector<FunctionCode> functions;  // [0] is the kernel itself
   std::vector<uint8_t> constants;       // aligned storage is made by the executor
@@ -99,10 +104,10 @@ struct Kernel {
   std::vector<CallSite> calls;
   std::vector<BulkSite> bulks;
   std::vector<std::vector<uint32_t>> branch_tables;
-  uint32_t static_shared = 0;           // bytes of .shared variables
-  uint32_t dynamic_shared_offset = 0;   // where extern .shared starts, relative to kReservedShared
+  uint32_t static_shared = 0;          // bytes of .shared variables
+  uint32_t dynamic_shared_offset = 0;  // where extern .shared starts, relative to kReservedShared
   std::vector<SharedSymbol> shared_symbols;
-  bool communicates = false;            // global atomics, acquire/volatile loads: CTAs run on one thread
+  bool communicates = false;  // global atomics, acquire/volatile loads: CTAs run on one thread
   bool has_clusters = false;
 };
 

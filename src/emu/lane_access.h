@@ -17,7 +17,8 @@ inline void lane_addresses(const Warp& w, const MemorySite& m, uint64_t out[32])
       for (int l = 0; l < 32; l++) out[l] = static_cast<uint64_t>(m.offset);
       break;
     case MemorySite::Base::shared_constant: {
-      uint64_t a = (w.cta->rank << kSharedRankShift | kReservedShared) + static_cast<uint64_t>(m.offset);
+      uint64_t a =
+          (w.cta->rank << kSharedRankShift | kReservedShared) + static_cast<uint64_t>(m.offset);
       for (int l = 0; l < 32; l++) out[l] = a;
       break;
     }
@@ -27,14 +28,15 @@ inline void lane_addresses(const Warp& w, const MemorySite& m, uint64_t out[32])
         for (int l = 0; l < 32; l++) out[l] = base[l] + static_cast<uint64_t>(m.offset);
       } else {
         const uint32_t* base = source<uint32_t>(w, m.base);
-        for (int l = 0; l < 32; l++) out[l] = static_cast<uint32_t>(base[l] + static_cast<uint32_t>(m.offset));
+        for (int l = 0; l < 32; l++)
+          out[l] = static_cast<uint32_t>(base[l] + static_cast<uint32_t>(m.offset));
       }
       break;
   }
 }
 
-// The CTA of the cluster that a shared (or generic shared-window) address belongs to, and the offset; null if
-// it is no such address.
+// The CTA of the cluster that a shared (or generic shared-window) address belongs to, and the
+// offset; null if it is no such address.
 inline Cta* shared_target(const Warp& w, uint64_t address, uint32_t* offset) {
   if (address >> 32 && !in_window(address, kSharedWindow)) return nullptr;
   uint32_t a = static_cast<uint32_t>(address);
@@ -49,7 +51,8 @@ inline void for_each_lane(uint32_t mask, F&& f) {
   for (uint32_t m = mask; m; m &= m - 1) f(std::countr_zero(m));
 }
 
-// Distributes per-lane memory images (stride 32 bytes) to destination registers, extending to their width.
+// Distributes per-lane memory images (stride 32 bytes) to destination registers, extending to their
+// width.
 void scatter_to_registers(Warp& w, const MemorySite& m, uint32_t mask, const uint8_t* image);
 // The inverse, for stores.
 void gather_from_registers(const Warp& w, const MemorySite& m, uint32_t mask, uint8_t* image);

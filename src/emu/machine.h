@@ -1,6 +1,6 @@
 #pragma once
-// The running machine: warps, CTAs, clusters and what they wait for. One host thread owns a cluster at a time;
-// nothing here is shared between threads except LaunchState.
+// The running machine: warps, CTAs, clusters and what they wait for. One host thread owns a cluster
+// at a time; nothing here is shared between threads except LaunchState.
 
 #include <array>
 #include <atomic>
@@ -32,16 +32,16 @@ class Executor;
 struct Wait {
   enum class Kind : uint8_t {
     none,
-    mbarrier,        // until phase `value` of the barrier at `address` in CTA `cta_rank` has completed
-    named_barrier,   // until generation `value` of barrier `address` ends
-    cluster_barrier, // until the cluster barrier's phase differs from `value`
-    converge,        // until the lanes in `value` stand at the same pc
-    wgmma_partners,  // until the other warps of the warpgroup have issued wgmma number `value`
+    mbarrier,  // until phase `value` of the barrier at `address` in CTA `cta_rank` has completed
+    named_barrier,    // until generation `value` of barrier `address` ends
+    cluster_barrier,  // until the cluster barrier's phase differs from `value`
+    converge,         // until the lanes in `value` stand at the same pc
+    wgmma_partners,   // until the other warps of the warpgroup have issued wgmma number `value`
   } kind = Kind::none;
   uint32_t cta_rank = 0;
   uint32_t address = 0;
   uint64_t value = 0;
-  bool parity_wait = false;   // mbarrier: value is a parity, else a phase number
+  bool parity_wait = false;  // mbarrier: value is a parity, else a phase number
 };
 
 // Lanes that stand at the same pc in the same call frame.
@@ -53,15 +53,15 @@ struct Fragment {
 // A call frame; fragments that came from one call share it.
 struct Frame {
   uint32_t parent = 0, return_pc = 0, call_pc = 0, function = 0;
-  uint32_t register_base = 0, predicate_base = 0, local_base = 0;   // bytes, masks, bytes per thread
+  uint32_t register_base = 0, predicate_base = 0, local_base = 0;  // bytes, masks, bytes per thread
 };
 
 // Asynchronous copies of one thread that have no mbarrier: bulk stores and reductions.
 struct BulkStore {
   uint32_t lane = 0;
-  uint64_t group = 0;          // number of commit_group that closed it; ~0 while open
+  uint64_t group = 0;  // number of commit_group that closed it; ~0 while open
   uint32_t pc = 0;
-  uint32_t shared_lo = 0, shared_hi = 0;   // source bytes, offsets in the CTA's shared memory
+  uint32_t shared_lo = 0, shared_hi = 0;  // source bytes, offsets in the CTA's shared memory
   bool tensor = false, reduce = false;
   plan::TensorMapArgs map;
   Coordinates at{};
@@ -75,23 +75,23 @@ struct BulkStore {
 // cp.async of one warp.
 struct CpAsync {
   uint32_t pc = 0, mask = 0;
-  uint64_t group = 0;          // commit number; ~0 while open
+  uint64_t group = 0;  // commit number; ~0 while open
   uint32_t bytes = 0;
   std::array<uint64_t, 32> src{};
   std::array<uint32_t, 32> dst{}, src_bytes{};
 };
 
 struct Warp : RegisterView {
-  uint32_t pc = 0;             // of the next instruction of the current fragment
-  uint32_t active = 0;         // its lanes
-  uint32_t switch_pc = ~0u;    // lowest pc of another runnable fragment
-  bool yield = false;          // set by a handler to leave the inner loop
-  bool blocked = false;        // with yield: the instruction did not happen, wait is set
-  Wait wait;                   // of the current fragment
+  uint32_t pc = 0;           // of the next instruction of the current fragment
+  uint32_t active = 0;       // its lanes
+  uint32_t switch_pc = ~0u;  // lowest pc of another runnable fragment
+  bool yield = false;        // set by a handler to leave the inner loop
+  bool blocked = false;      // with yield: the instruction did not happen, wait is set
+  Wait wait;                 // of the current fragment
   uint32_t frame = 0;
-  uint32_t live = 0;           // lanes that exist and have not exited
-  uint32_t index = 0;          // warp number in the CTA
-  uint32_t spins = 0;          // backward branches since the fragment was last rotated
+  uint32_t live = 0;   // lanes that exist and have not exited
+  uint32_t index = 0;  // warp number in the CTA
+  uint32_t spins = 0;  // backward branches since the fragment was last rotated
   Cta* cta = nullptr;
   Executor* exec = nullptr;
   std::vector<Fragment> others;
@@ -105,22 +105,22 @@ struct Warp : RegisterView {
   uint64_t cluster_phase = 0;
   // bulk stores
   std::vector<BulkStore> stores;
-  std::array<uint64_t, 32> store_groups{};   // committed groups per lane
+  std::array<uint64_t, 32> store_groups{};  // committed groups per lane
   std::deque<CpAsync> cp_async;
   uint64_t cp_groups = 0;
   // proxy fence bookkeeping, in Cta::sequence time
   uint64_t fence_seq = 0, sync_seq = 0, sync_seq_at_fence = 0;
   // wgmma
-  bool matrix_dirty = true;    // a matrix register was written since the last wgmma.fence
+  bool matrix_dirty = true;  // a matrix register was written since the last wgmma.fence
   uint64_t wgmma_issued = 0;
-  std::vector<uint64_t> wgmma_groups;   // number of wgmmas issued at each commit
+  std::vector<uint64_t> wgmma_groups;  // number of wgmmas issued at each commit
   uint64_t instructions = 0;
-  uint64_t clock = 0;          // %clock, %globaltimer
-  bool rotate = false;         // with yield: the fragment spins, another one should run
-  bool pause = false;          // with yield: the time slice ends
-  bool converge_done = false;  // the current fragment was released from a convergence wait
-  uint64_t barrier_ticket = 0; // bar.red: generation at arrival + 1; 0 = has not arrived
-  std::vector<uint32_t> observed;       // see Observed
+  uint64_t clock = 0;              // %clock, %globaltimer
+  bool rotate = false;             // with yield: the fragment spins, another one should run
+  bool pause = false;              // with yield: the time slice ends
+  bool converge_done = false;      // the current fragment was released from a convergence wait
+  uint64_t barrier_ticket = 0;     // bar.red: generation at arrival + 1; 0 = has not arrived
+  std::vector<uint32_t> observed;  // see Observed
   ~Warp();
 };
 
@@ -130,27 +130,27 @@ struct WgmmaOp {
   const WgmmaSite* site = nullptr;
   uint64_t a_descriptor = 0, b_descriptor = 0;
   bool scale_d = true;
-  uint32_t issued = 0, done = 0;        // warps of the group
-  uint32_t poisoned = 0;                // warps that issued it before they knew its operands had arrived
-  uint8_t* regs[4] = {};                // each warp's register window at issue
+  uint32_t issued = 0, done = 0;  // warps of the group
+  uint32_t poisoned = 0;          // warps that issued it before they knew its operands had arrived
+  uint8_t* regs[4] = {};          // each warp's register window at issue
   struct Range {
     uint32_t lo = ~0u, hi = 0;
-  } a, b;                               // shared bytes of the operands (bounding ranges)
+  } a, b;  // shared bytes of the operands (bounding ranges)
 };
 
 struct Warpgroup {
-  std::deque<WgmmaOp> ops;              // ops.front() is number `first`
+  std::deque<WgmmaOp> ops;  // ops.front() is number `first`
   uint64_t first = 0;
 };
 
 struct NamedBarrier {
-  std::vector<uint32_t> released, last_released;      // see Observed
-  uint32_t expected = 0;                // threads; 0 = nobody came yet
+  std::vector<uint32_t> released, last_released;  // see Observed
+  uint32_t expected = 0;                          // threads; 0 = nobody came yet
   uint32_t arrived = 0;
   uint64_t generation = 0;
-  uint64_t warps = 0;                   // who arrived (for reports)
-  bool counts_all = false;              // expected = all live warps
-  uint32_t reduce_count = 0;            // bar.red: lanes with the predicate set
+  uint64_t warps = 0;         // who arrived (for reports)
+  bool counts_all = false;    // expected = all live warps
+  uint32_t reduce_count = 0;  // bar.red: lanes with the predicate set
   bool reduce_all = true, reduce_any = false;
   uint32_t last_count = 0;
   bool last_all = false, last_any = false;
@@ -161,8 +161,8 @@ using Observed = std::vector<uint32_t>;
 void join(Observed& into, const Observed& from);
 
 struct LiveBarrier : Mbarrier {
-  uint32_t id = 0;             // fresh at every init; from 1
-  Observed released;           // what the threads that arrived had observed
+  uint32_t id = 0;    // fresh at every init; from 1
+  Observed released;  // what the threads that arrived had observed
 };
 
 // Bulk loads in flight: bytes that will arrive in one CTA's shared memory.
@@ -170,17 +170,17 @@ struct BulkLoad {
   uint32_t pc = 0;
   uint64_t issuer_cta = 0;
   int issuer_warp = 0;
-  uint32_t cta_rank = 0;                // whose shared memory is written
-  uint32_t mbarrier = 0;                // offset in that CTA's shared memory
+  uint32_t cta_rank = 0;  // whose shared memory is written
+  uint32_t mbarrier = 0;  // offset in that CTA's shared memory
   uint32_t mbarrier_rank = 0;
   bool tensor = false;
   plan::TensorMapArgs map;
   Coordinates at{};
-  uint32_t shared_address = 0;          // offset
-  uint64_t global = 0;                  // plain bulk: source address
+  uint32_t shared_address = 0;             // offset
+  uint64_t global = 0;                     // plain bulk: source address
   const uint8_t* shared_source = nullptr;  // shared::cta -> shared::cluster
-  uint32_t bytes = 0;                   // transaction bytes
-  uint32_t span = 0;                    // shared bytes touched
+  uint32_t bytes = 0;                      // transaction bytes
+  uint32_t span = 0;                       // shared bytes touched
 };
 
 // Shadow state of a shared-memory byte.
@@ -191,37 +191,39 @@ struct Cta {
   Cluster* cluster = nullptr;
   std::array<uint32_t, 3> id{};
   uint64_t linear = 0;
-  uint32_t rank = 0;                    // in the cluster
-  uint32_t shared_bytes = 0;            // offsets below this are valid; includes the reserved KiB
+  uint32_t rank = 0;          // in the cluster
+  uint32_t shared_bytes = 0;  // offsets below this are valid; includes the reserved KiB
   std::vector<uint8_t> shared, shadow;
-  // Generic-proxy writes that the async proxy may not have seen: per 16 bytes, (sequence << 8 | warp).
+  // Generic-proxy writes that the async proxy may not have seen: per 16 bytes, (sequence << 8 |
+  // warp).
   std::vector<uint64_t> generic_writes;
-  std::vector<uint64_t> generic_kib;    // newest of them per KiB; 0 = none
-  std::vector<uint16_t> unclean;        // per KiB: bytes whose shadow is not exactly kWritten
+  std::vector<uint64_t> generic_kib;  // newest of them per KiB; 0 = none
+  std::vector<uint16_t> unclean;      // per KiB: bytes whose shadow is not exactly kWritten
   uint64_t sequence = 1;
   std::vector<std::unique_ptr<Warp>> warps;
-  // Which mbarrier phase announced the bytes that a bulk load wrote: per 16 bytes, 0 = none; see arrival.cc.
+  // Which mbarrier phase announced the bytes that a bulk load wrote: per 16 bytes, 0 = none; see
+  // arrival.cc.
   std::vector<uint32_t> arrivals;
-  std::vector<uint32_t> arrival_kib;                  // 0: none, kMixedArrivals, else the KiB's only stamp
-  std::vector<bool> barrier_live;                     // by LiveBarrier::id
+  std::vector<uint32_t> arrival_kib;  // 0: none, kMixedArrivals, else the KiB's only stamp
+  std::vector<bool> barrier_live;     // by LiveBarrier::id
   uint32_t live_warps = 0, live_threads = 0;
   std::array<NamedBarrier, 16> barriers;
-  std::unordered_map<uint32_t, LiveBarrier> mbarriers;   // by offset
+  std::unordered_map<uint32_t, LiveBarrier> mbarriers;  // by offset
   std::vector<Warpgroup> warpgroups;
-  uint32_t store_lo = ~0u, store_hi = 0;              // bounding range of bulk-store sources in flight
-  uint32_t wgmma_lo = ~0u, wgmma_hi = 0;              // and of wgmma operands in flight
-  std::vector<uint32_t> cluster_released;             // what its warps knew at their cluster arrivals
+  uint32_t store_lo = ~0u, store_hi = 0;   // bounding range of bulk-store sources in flight
+  uint32_t wgmma_lo = ~0u, wgmma_hi = 0;   // and of wgmma operands in flight
+  std::vector<uint32_t> cluster_released;  // what its warps knew at their cluster arrivals
   bool exited = false;
 };
 
 struct Cluster {
-  uint64_t index = 0;                   // linear cluster number
+  uint64_t index = 0;  // linear cluster number
   std::vector<std::unique_ptr<Cta>> ctas;
   std::deque<BulkLoad> loads;
   uint64_t barrier_phase = 0;
   uint32_t barrier_arrived = 0;
   uint32_t live_threads = 0;
-  uint64_t progress = 0;                // bumped by everything that can end somebody's wait
+  uint64_t progress = 0;  // bumped by everything that can end somebody's wait
 };
 
 struct LaunchState {
@@ -233,14 +235,14 @@ struct LaunchState {
   bool explicit_cluster = false;
   uint32_t dynamic_shared = 0;
   std::vector<uint8_t> params;
-  const std::vector<uint64_t>* global_variables = nullptr;   // address of Module::variables[i]
+  const std::vector<uint64_t>* global_variables = nullptr;  // address of Module::variables[i]
   int sm_count = 132;
-  uint64_t sequence_id = 0;             // launch ordinal, %gridid
+  uint64_t sequence_id = 0;  // launch ordinal, %gridid
   // shared between host threads
-  uint64_t resident_clusters = 1;       // per host thread: SMs x occupancy of the modelled GPU, divided
-  uint64_t step_limit = 0;              // warp instructions of this launch; 0 = none
+  uint64_t resident_clusters = 1;  // per host thread: SMs x occupancy of the modelled GPU, divided
+  uint64_t step_limit = 0;         // warp instructions of this launch; 0 = none
   std::atomic<bool> stop{false};
-  std::atomic<int> status{0};           // RunStatus of the first stop
+  std::atomic<int> status{0};  // RunStatus of the first stop
   std::atomic<uint64_t> next_cluster{0}, done_clusters{0}, instructions{0};
   std::mutex mutex;
   std::string message;

@@ -1,6 +1,7 @@
 #pragma once
-// The mbarrier object (PTX ISA "Parallel Synchronization and Communication Instructions: mbarrier"): counting
-// rules and the 64-bit word, as measured on an H200 (tests/data/hw, group "sync").
+// The mbarrier object (PTX ISA "Parallel Synchronization and Communication Instructions:
+// mbarrier"): counting rules and the 64-bit word, as measured on an H200 (tests/data/hw, group
+// "sync").
 
 #include <cstdint>
 
@@ -13,7 +14,7 @@ class Mbarrier {
 
   enum class Fault : uint8_t { none, bad_count, arrival_overflow, tx_overflow };
 
-  Fault init(uint32_t count);                       // count 1..kMaxCount
+  Fault init(uint32_t count);  // count 1..kMaxCount
   // Returns the fault; *token gets the phase token from before the arrival.
   Fault arrive(uint32_t count, uint64_t* token);
   Fault arrive_drop(uint32_t count, uint64_t* token);
@@ -22,16 +23,16 @@ class Mbarrier {
   // arrive.expect_tx: one atomic step (the phase cannot complete in between).
   Fault arrive_expect_tx(uint32_t bytes, uint32_t count, bool drop, uint64_t* token);
 
-  bool test_parity(uint32_t parity) const;          // true iff the phase of that parity has completed
+  bool test_parity(uint32_t parity) const;  // true iff the phase of that parity has completed
   bool test_token(uint64_t token) const;
   static uint32_t pending_count(uint64_t token);
 
-  uint64_t word() const;                            // what inval writes back to memory
+  uint64_t word() const;  // what inval writes back to memory
   uint32_t expected() const { return expected_; }
   uint32_t pending() const { return pending_; }
-  int32_t tx() const { return tx_; }                // completed minus expected bytes; 0 when balanced
-  uint32_t parity() const { return phase_ & 1; }    // parity of the current, incomplete phase
-  uint64_t phase() const { return phase_; }         // phases completed since init
+  int32_t tx() const { return tx_; }              // completed minus expected bytes; 0 when balanced
+  uint32_t parity() const { return phase_ & 1; }  // parity of the current, incomplete phase
+  uint64_t phase() const { return phase_; }       // phases completed since init
 
  private:
   void settle();

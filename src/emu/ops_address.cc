@@ -28,16 +28,26 @@ void is_space(RegisterView& v, const MicroOp& op, uint32_t mask) {
     bool own = shared && (static_cast<uint32_t>(a) >> kSharedRankShift) == w.cta->rank;
     bool yes = false;
     switch (space) {
-      case ptx::Space::shared: case ptx::Space::shared_cta: yes = own; break;
-      case ptx::Space::shared_cluster:
-        yes = shared && (static_cast<uint32_t>(a) >> kSharedRankShift) < w.cta->cluster->ctas.size();
+      case ptx::Space::shared:
+      case ptx::Space::shared_cta:
+        yes = own;
         break;
-      case ptx::Space::local: yes = in_window(a, kLocalWindow); break;
-      case ptx::Space::param: case ptx::Space::param_entry: yes = in_window(a, kParamWindow); break;
+      case ptx::Space::shared_cluster:
+        yes =
+            shared && (static_cast<uint32_t>(a) >> kSharedRankShift) < w.cta->cluster->ctas.size();
+        break;
+      case ptx::Space::local:
+        yes = in_window(a, kLocalWindow);
+        break;
+      case ptx::Space::param:
+      case ptx::Space::param_entry:
+        yes = in_window(a, kParamWindow);
+        break;
       case ptx::Space::global:
         yes = !shared && !in_window(a, kLocalWindow) && !in_window(a, kParamWindow);
         break;
-      default: break;
+      default:
+        break;
     }
     result |= uint32_t{yes} << l;
   });
@@ -65,7 +75,8 @@ void get_rank(RegisterView& v, const MicroOp& op, uint32_t mask) {
   uint32_t* dst = destination<uint32_t>(v, op.operand[0]);
   uint32_t out[32] = {};
   for_each_lane(mask, [&](int l) {
-    uint64_t a = op.imm == 4 ? source<uint32_t>(v, op.operand[1])[l] : source<uint64_t>(v, op.operand[1])[l];
+    uint64_t a =
+        op.imm == 4 ? source<uint32_t>(v, op.operand[1])[l] : source<uint64_t>(v, op.operand[1])[l];
     out[l] = static_cast<uint32_t>(a) >> kSharedRankShift;
   });
   for_each_lane(mask, [&](int l) { dst[l] = out[l]; });

@@ -13,11 +13,13 @@ bool check_lane(Warp& w, CpAsync& c, int l, uint64_t dst, uint64_t src) {
   uint32_t offset;
   Cta* target = shared_target(w, dst, &offset);
   if (target != w.cta || offset < kReservedShared || offset + c.bytes > w.cta->shared_bytes) {
-    e.fault(w, "out-of-bounds", 1u << l, "cp.async writes outside the CTA's shared memory", "", dst);
+    e.fault(w, "out-of-bounds", 1u << l, "cp.async writes outside the CTA's shared memory", "",
+            dst);
     return false;
   }
   if (offset % c.bytes || src % c.bytes) {
-    e.fault(w, "misaligned", 1u << l, fmt::format("cp.async of {} bytes needs addresses aligned to it", c.bytes));
+    e.fault(w, "misaligned", 1u << l,
+            fmt::format("cp.async of {} bytes needs addresses aligned to it", c.bytes));
     return false;
   }
   c.dst[l] = offset;
@@ -27,7 +29,8 @@ bool check_lane(Warp& w, CpAsync& c, int l, uint64_t dst, uint64_t src) {
   Allocation* a = memory.find(src);
   if (a && a->contains(src, c.src_bytes[l])) return true;
   std::string where = memory.describe(src);
-  e.fault(w, "out-of-bounds", 1u << l, "cp.async reads " + where, "check the limits of ragged sizes", src, where);
+  e.fault(w, "out-of-bounds", 1u << l, "cp.async reads " + where,
+          "check the limits of ragged sizes", src, where);
   return false;
 }
 
@@ -44,8 +47,10 @@ void cp_async(RegisterView& v, const MicroOp& op, uint32_t mask) {
   bool ok = true;
   for_each_lane(mask, [&](int l) {
     if (!ok) return;
-    copy.src_bytes[l] = op.imm >> 32 ? std::min(source<uint32_t>(v, site.size)[l], copy.bytes) : copy.bytes;
-    ok = check_lane(w, copy, l, source<uint64_t>(v, site.dst)[l] + static_cast<uint64_t>(site.dst_offset),
+    copy.src_bytes[l] =
+        op.imm >> 32 ? std::min(source<uint32_t>(v, site.size)[l], copy.bytes) : copy.bytes;
+    ok = check_lane(w, copy, l,
+                    source<uint64_t>(v, site.dst)[l] + static_cast<uint64_t>(site.dst_offset),
                     source<uint64_t>(v, site.src)[l] + static_cast<uint64_t>(site.src_offset));
   });
   if (!ok) return;
@@ -53,8 +58,10 @@ void cp_async(RegisterView& v, const MicroOp& op, uint32_t mask) {
     w.exec->check_source_in_flight(w, *w.cta, copy.dst[l], copy.bytes, "cp.async");
     Executor::mark_in_flight(*w.cta, copy.dst[l], copy.bytes);
   });
-  if (w.exec->eager()) w.exec->perform_cp_async(w, copy);
-  else w.cp_async.push_back(copy);
+  if (w.exec->eager())
+    w.exec->perform_cp_async(w, copy);
+  else
+    w.cp_async.push_back(copy);
 }
 
 void cp_async_commit(RegisterView& v, const MicroOp&, uint32_t) {
@@ -75,8 +82,8 @@ void cp_async_wait(RegisterView& v, const MicroOp& op, uint32_t) {
   }
 }
 
-// Arrives on the barrier when all prior cp.async of the thread have completed. They are performed here: nothing
-// else could be waiting for them before the arrival.
+// Arrives on the barrier when all prior cp.async of the thread have completed. They are performed
+// here: nothing else could be waiting for them before the arrival.
 void cp_async_mbarrier_arrive(RegisterView& v, const MicroOp& op, uint32_t mask) {
   Warp& w = warp_of(v);
   while (!w.cp_async.empty()) {
@@ -92,7 +99,8 @@ void cp_async_mbarrier_arrive(RegisterView& v, const MicroOp& op, uint32_t mask)
     Cta* c = shared_target(w, address[l], &offset);
     auto it = c ? c->mbarriers.find(offset) : decltype(c->mbarriers.end()){};
     if (!c || it == c->mbarriers.end())
-      return w.exec->fault(w, "mbarrier-uninitialized", 1u << l, "cp.async.mbarrier.arrive on no initialised mbarrier");
+      return w.exec->fault(w, "mbarrier-uninitialized", 1u << l,
+                           "cp.async.mbarrier.arrive on no initialised mbarrier");
     uint64_t token;
     // Without .noinc the pending count is raised by one first, so the arrival is neutral.
     if (op.imm && it->second.arrive(1, &token) != Mbarrier::Fault::none)

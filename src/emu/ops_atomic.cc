@@ -1,5 +1,5 @@
-// atom and red. Lanes take effect in lane order; kernels with global atomics run their CTAs in order on one host
-// thread, so results do not depend on the number of threads.
+// atom and red. Lanes take effect in lane order; kernels with global atomics run their CTAs in
+// order on one host thread, so results do not depend on the number of threads.
 
 #include <fmt/format.h>
 
@@ -12,9 +12,12 @@ namespace {
 
 uint64_t value_of(const Warp& w, Slot slot, int bytes, int lane) {
   switch (bytes) {
-    case 2: return source<uint16_t>(w, slot)[lane];
-    case 4: return source<uint32_t>(w, slot)[lane];
-    default: return source<uint64_t>(w, slot)[lane];
+    case 2:
+      return source<uint16_t>(w, slot)[lane];
+    case 4:
+      return source<uint32_t>(w, slot)[lane];
+    default:
+      return source<uint64_t>(w, slot)[lane];
   }
 }
 
@@ -22,14 +25,16 @@ uint64_t value_of(const Warp& w, Slot slot, int bytes, int lane) {
 uint8_t* target_bytes(Warp& w, uint64_t address, uint32_t bytes, int lane, int where) {
   Executor& e = *w.exec;
   if (address % bytes) {
-    e.fault(w, "misaligned", 1u << lane, fmt::format("a {}-byte atomic at 0x{:x} is not aligned", bytes, address));
+    e.fault(w, "misaligned", 1u << lane,
+            fmt::format("a {}-byte atomic at 0x{:x} is not aligned", bytes, address));
     return nullptr;
   }
   if (where == 1 || (where == 0 && in_window(address, kSharedWindow))) {
     uint32_t offset;
     Cta* c = shared_target(w, address, &offset);
     if (!c || offset < kReservedShared || offset + bytes > c->shared_bytes || c->exited) {
-      e.fault(w, "out-of-bounds", 1u << lane, "a shared atomic leaves the CTA's shared memory", "", address);
+      e.fault(w, "out-of-bounds", 1u << lane, "a shared atomic leaves the CTA's shared memory", "",
+              address);
       return nullptr;
     }
     if (!Executor::is_clean(*c, offset, bytes)) {
@@ -46,13 +51,15 @@ uint8_t* target_bytes(Warp& w, uint64_t address, uint32_t bytes, int lane, int w
     return nullptr;
   }
   if (a->read_only) {
-    e.fault(w, "write-to-input", 1u << lane, fmt::format("an atomic writes to {}, an input", a->name), "", address);
+    e.fault(w, "write-to-input", 1u << lane,
+            fmt::format("an atomic writes to {}, an input", a->name), "", address);
     return nullptr;
   }
   uint64_t at = address - a->base;
   if (a->tracks_writes() && !a->all_written(at, bytes)) {
     e.report(w, "uninitialized-read", plan::HazardClass::latent, 1u << lane,
-             fmt::format("an atomic reads {}, which nothing has written", memory.describe(address)), "", address);
+             fmt::format("an atomic reads {}, which nothing has written", memory.describe(address)),
+             "", address);
     a->mark_written(at, bytes);
   }
   return a->data + at;
@@ -85,9 +92,14 @@ void atomic(RegisterView& v, const MicroOp& op, uint32_t mask) {
   if (!has_result) return;
   for_each_lane(mask, [&](int l) {
     switch (m.element_bytes) {
-      case 2: destination<uint16_t>(w, m.values[0])[l] = static_cast<uint16_t>(before[l]); break;
-      case 4: destination<uint32_t>(w, m.values[0])[l] = static_cast<uint32_t>(before[l]); break;
-      default: destination<uint64_t>(w, m.values[0])[l] = before[l];
+      case 2:
+        destination<uint16_t>(w, m.values[0])[l] = static_cast<uint16_t>(before[l]);
+        break;
+      case 4:
+        destination<uint32_t>(w, m.values[0])[l] = static_cast<uint32_t>(before[l]);
+        break;
+      default:
+        destination<uint64_t>(w, m.values[0])[l] = before[l];
     }
   });
 }

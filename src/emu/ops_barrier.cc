@@ -25,17 +25,21 @@ NamedBarrier* barrier_of(Warp& w, Slot id_slot, uint32_t mask, uint32_t* id) {
 }
 
 // Counts the warp's threads in; true if that completed the barrier.
-bool arrive_at(Warp& w, NamedBarrier& b, uint32_t id, const MicroOp& op, Slot count_slot, uint32_t mask) {
+bool arrive_at(Warp& w, NamedBarrier& b, uint32_t id, const MicroOp& op, Slot count_slot,
+               uint32_t mask) {
   Cta& c = *w.cta;
   bool has_count = op.imm & 1;
-  uint32_t expected = has_count ? source<uint32_t>(w, count_slot)[std::countr_zero(mask)] : c.live_warps * 32;
+  uint32_t expected =
+      has_count ? source<uint32_t>(w, count_slot)[std::countr_zero(mask)] : c.live_warps * 32;
   if (has_count && (expected == 0 || expected % 32))
     w.exec->report(w, "barrier-count", plan::HazardClass::fatal, mask,
-                   fmt::format("barrier {} is used with a thread count of {}, not a multiple of 32", id, expected));
+                   fmt::format("barrier {} is used with a thread count of {}, not a multiple of 32",
+                               id, expected));
   if (b.arrived && !b.counts_all && has_count && b.expected != expected)
-    w.exec->report(w, "barrier-count", plan::HazardClass::fatal, mask,
-                   fmt::format("barrier {} is used with {} threads here and {} by warps already waiting", id, expected,
-                               b.expected));
+    w.exec->report(
+        w, "barrier-count", plan::HazardClass::fatal, mask,
+        fmt::format("barrier {} is used with {} threads here and {} by warps already waiting", id,
+                    expected, b.expected));
   b.expected = expected;
   b.counts_all = !has_count;
   // A warp counts as 32 threads even where its last lanes do not exist.
@@ -64,7 +68,8 @@ void barrier_sync(RegisterView& v, const MicroOp& op, uint32_t mask) {
 void barrier_arrive(RegisterView& v, const MicroOp& op, uint32_t mask) {
   Warp& w = warp_of(v);
   uint32_t id;
-  if (NamedBarrier* b = barrier_of(w, op.operand[0], mask, &id)) arrive_at(w, *b, id, op, op.operand[1], mask);
+  if (NamedBarrier* b = barrier_of(w, op.operand[0], mask, &id))
+    arrive_at(w, *b, id, op, op.operand[1], mask);
 }
 
 void barrier_reduce(RegisterView& v, const MicroOp& op, uint32_t mask) {
@@ -79,7 +84,8 @@ void barrier_reduce(RegisterView& v, const MicroOp& op, uint32_t mask) {
     b->reduce_any |= p != 0;
     w.barrier_ticket = b->generation + 1;
     if (!arrive_at(w, *b, id, op, op.operand[2], mask))
-      return w.exec->block(w, {Wait::Kind::named_barrier, 0, id, w.barrier_ticket - 1, false}, true);
+      return w.exec->block(w, {Wait::Kind::named_barrier, 0, id, w.barrier_ticket - 1, false},
+                           true);
   } else if (b->generation == w.barrier_ticket - 1) {
     return w.exec->block(w, {Wait::Kind::named_barrier, 0, id, b->generation, false}, true);
   }

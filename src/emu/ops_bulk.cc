@@ -15,7 +15,8 @@ namespace {
 uint64_t lane64(const Warp& w, Slot slot, int lane) { return source<uint64_t>(w, slot)[lane]; }
 uint32_t lane32(const Warp& w, Slot slot, int lane) { return source<uint32_t>(w, slot)[lane]; }
 
-// A shared address (or a generic one into the shared window) as rank and offset; false: not shared memory.
+// A shared address (or a generic one into the shared window) as rank and offset; false: not shared
+// memory.
 bool resolve_shared(const Warp& w, uint64_t address, uint32_t* rank, uint32_t* offset) {
   if (address >> 32) {
     if (!in_window(address, kSharedWindow)) return false;
@@ -33,17 +34,19 @@ bool fetch_map(Warp& w, uint64_t address, plan::TensorMapArgs* map, int lane) {
   bool ok = false;
   if (in_window(address, kParamWindow)) {
     uint64_t at = address & 0xffffffffu;
-    if (at + 128 <= launch.params.size()) std::memcpy(bytes, launch.params.data() + at, 128), ok = true;
+    if (at + 128 <= launch.params.size())
+      std::memcpy(bytes, launch.params.data() + at, 128), ok = true;
   } else if (Allocation* a = launch.memory->find(address); a && a->contains(address, 128)) {
     std::memcpy(bytes, a->data + (address - a->base), 128);
     ok = true;
   }
   if (!ok || address % 64) {
-    w.exec->fault(w, "tensor-map", 1u << lane,
-                  fmt::format("the tensor map's address 0x{:x} is {}", address,
-                              ok ? "not 64-byte aligned" : "neither a kernel parameter nor global memory"),
-                  "pass the CUtensorMap as a const __grid_constant__ parameter and take its address",
-                  address);
+    w.exec->fault(
+        w, "tensor-map", 1u << lane,
+        fmt::format("the tensor map's address 0x{:x} is {}", address,
+                    ok ? "not 64-byte aligned" : "neither a kernel parameter nor global memory"),
+        "pass the CUtensorMap as a const __grid_constant__ parameter and take its address",
+        address);
     return false;
   }
   Result<plan::TensorMapArgs> decoded = plan::decode(bytes);
@@ -74,39 +77,44 @@ bool check_extent(Warp& w, const plan::TensorMapArgs& map, const Coordinates& at
     hi = std::max<int64_t>(hi, p.global_offset + p.bytes);
   });
   if (hi == 0) return true;
-  uint64_t first = map.global_address + static_cast<uint64_t>(lo), bytes = static_cast<uint64_t>(hi - lo);
+  uint64_t first = map.global_address + static_cast<uint64_t>(lo),
+           bytes = static_cast<uint64_t>(hi - lo);
   Allocation* a = memory.find(map.global_address);
   if (!a || !a->contains(first, bytes)) {
     w.exec->fault(w, "out-of-bounds", 1u << lane,
                   fmt::format("the tensor copy touches {}", memory.describe(first + bytes - 1)),
-                  "the tensor map's sizes and strides must describe memory inside the buffer", first,
-                  memory.describe(first));
+                  "the tensor map's sizes and strides must describe memory inside the buffer",
+                  first, memory.describe(first));
     return false;
   }
   if (store && a->read_only) {
     w.exec->fault(w, "write-to-input", 1u << lane,
-                  fmt::format("the tensor copy writes to {}, an input", a->name), "", first, a->name);
+                  fmt::format("the tensor copy writes to {}, an input", a->name), "", first,
+                  a->name);
     return false;
   }
   if (!store && a->tracks_writes()) {
     bool bad = false;
     for_each_piece(map, at, shared, store, [&](const CopyPiece& p) {
       if (p.global_offset >= 0 && !bad)
-        bad = !a->all_written(map.global_address - a->base + static_cast<uint64_t>(p.global_offset), p.bytes);
+        bad = !a->all_written(map.global_address - a->base + static_cast<uint64_t>(p.global_offset),
+                              p.bytes);
     });
     if (bad)
-      w.exec->report(w, "uninitialized-read", plan::HazardClass::latent, 1u << lane,
-                     fmt::format("the tensor copy reads bytes of {} that nothing has written", a->name), "",
-                     first, a->name);
+      w.exec->report(
+          w, "uninitialized-read", plan::HazardClass::latent, 1u << lane,
+          fmt::format("the tensor copy reads bytes of {} that nothing has written", a->name), "",
+          first, a->name);
   }
   return true;
 }
 
-bool check_shared_range(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, int lane, const char* what) {
+bool check_shared_range(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, int lane,
+                        const char* what) {
   if (offset >= kReservedShared && offset + uint64_t{bytes} <= c.shared_bytes) return true;
   w.exec->fault(w, "out-of-bounds", 1u << lane,
-                fmt::format("{} touches shared memory [{}, {}) of {} bytes", what, offset, offset + bytes,
-                            c.shared_bytes),
+                fmt::format("{} touches shared memory [{}, {}) of {} bytes", what, offset,
+                            offset + bytes, c.shared_bytes),
                 "the launch must ask for enough dynamic shared memory", offset,
                 w.exec->shared_symbol(c, offset));
   return false;
@@ -125,7 +133,8 @@ void load_lane(Warp& w, const BulkSite& site, int lane) {
   uint64_t dst = lane64(w, site.dst, lane) + static_cast<uint64_t>(site.dst_offset);
   uint64_t mbar = lane64(w, site.mbarrier, lane) + static_cast<uint64_t>(site.mbarrier_offset);
   if (!resolve_shared(w, dst, &rank, &offset) || !resolve_shared(w, mbar, &bar_rank, &bar))
-    return e.fault(w, "out-of-bounds", 1u << lane, "destination or mbarrier is not in the cluster's shared memory");
+    return e.fault(w, "out-of-bounds", 1u << lane,
+                   "destination or mbarrier is not in the cluster's shared memory");
   BulkLoad load;
   load.pc = w.pc - 1;
   load.issuer_cta = w.cta->linear;
@@ -137,11 +146,13 @@ void load_lane(Warp& w, const BulkSite& site, int lane) {
   Cluster& cluster = *w.cta->cluster;
   if (site.dims) {
     load.tensor = true;
-    if (!fetch_map(w, lane64(w, site.map, lane) + static_cast<uint64_t>(site.map_offset), &load.map, lane)) return;
+    if (!fetch_map(w, lane64(w, site.map, lane) + static_cast<uint64_t>(site.map_offset), &load.map,
+                   lane))
+      return;
     if (load.map.rank != site.dims)
       return e.fault(w, "tensor-map", 1u << lane,
-                     fmt::format("the instruction is {}-dimensional, the tensor map {}-dimensional", site.dims,
-                                 load.map.rank));
+                     fmt::format("the instruction is {}-dimensional, the tensor map {}-dimensional",
+                                 site.dims, load.map.rank));
     load.at = coordinates(w, site, lane);
     load.bytes = transaction_bytes(load.map);
     load.span = box_span(load.map);
@@ -152,12 +163,14 @@ void load_lane(Warp& w, const BulkSite& site, int lane) {
     load.bytes = load.span = lane32(w, site.size, lane);
     load.global = lane64(w, site.src, lane) + static_cast<uint64_t>(site.src_offset);
     if (load.bytes % 16 || load.global % 16 || offset % 16)
-      return e.fault(w, "misaligned", 1u << lane,
-                     "a bulk copy needs 16-byte aligned addresses and a size that is a multiple of 16");
+      return e.fault(
+          w, "misaligned", 1u << lane,
+          "a bulk copy needs 16-byte aligned addresses and a size that is a multiple of 16");
     uint32_t src_rank, src;
     if (in_window(load.global, kSharedWindow) || load.global >> 32 == 0) {
       if (!resolve_shared(w, load.global, &src_rank, &src) || src_rank != w.cta->rank)
-        return e.fault(w, "out-of-bounds", 1u << lane, "the source is not in the CTA's shared memory");
+        return e.fault(w, "out-of-bounds", 1u << lane,
+                       "the source is not in the CTA's shared memory");
       if (!check_shared_range(w, *w.cta, src, load.bytes, lane, "a bulk copy")) return;
       e.check_proxy(w, *w.cta, src, load.bytes, "a bulk copy");
       load.shared_source = w.cta->shared.data() + src;
@@ -166,8 +179,8 @@ void load_lane(Warp& w, const BulkSite& site, int lane) {
       Allocation* a = memory.find(load.global);
       if (!a || !a->contains(load.global, load.bytes))
         return e.fault(w, "out-of-bounds", 1u << lane,
-                       "the bulk copy reads " + memory.describe(load.global + load.bytes - 1), "", load.global,
-                       memory.describe(load.global));
+                       "the bulk copy reads " + memory.describe(load.global + load.bytes - 1), "",
+                       load.global, memory.describe(load.global));
     }
   }
   uint32_t targets = site.has_multicast ? source<uint16_t>(w, site.multicast)[lane] : 1u << rank;
@@ -175,14 +188,16 @@ void load_lane(Warp& w, const BulkSite& site, int lane) {
     if (!(targets >> r & 1)) continue;
     if (r >= cluster.ctas.size())
       return e.fault(w, "out-of-bounds", 1u << lane,
-                     fmt::format("the multicast mask 0x{:x} names CTA {} of a cluster of {}", targets, r,
-                                 cluster.ctas.size()));
+                     fmt::format("the multicast mask 0x{:x} names CTA {} of a cluster of {}",
+                                 targets, r, cluster.ctas.size()));
     Cta& target = *cluster.ctas[r];
     if (!check_shared_range(w, target, offset, load.span, lane, "a bulk load")) return;
     if (target.exited)
-      return e.fault(w, "out-of-bounds", 1u << lane,
-                     fmt::format("a bulk load writes to the shared memory of CTA rank {}, which has exited", r),
-                     "keep every CTA of the cluster alive until all copies into it have completed");
+      return e.fault(
+          w, "out-of-bounds", 1u << lane,
+          fmt::format("a bulk load writes to the shared memory of CTA rank {}, which has exited",
+                      r),
+          "keep every CTA of the cluster alive until all copies into it have completed");
     BulkLoad one = load;
     one.cta_rank = r;
     // A multicast signals the barrier at the same offset in each destination CTA.
@@ -195,14 +210,23 @@ plan::MapType reduce_type(ptx::Type t) {
   using T = ptx::Type;
   using M = plan::MapType;
   switch (t) {
-    case T::f16: return M::f16;
-    case T::bf16: return M::bf16;
-    case T::f32: return M::f32;
-    case T::f64: return M::f64;
-    case T::s32: return M::s32;
-    case T::s64: return M::s64;
-    case T::u64: case T::b64: return M::u64;
-    default: return M::u32;
+    case T::f16:
+      return M::f16;
+    case T::bf16:
+      return M::bf16;
+    case T::f32:
+      return M::f32;
+    case T::f64:
+      return M::f64;
+    case T::s32:
+      return M::s32;
+    case T::s64:
+      return M::s64;
+    case T::u64:
+    case T::b64:
+      return M::u64;
+    default:
+      return M::u32;
   }
 }
 
@@ -211,7 +235,8 @@ void store_lane(Warp& w, const BulkSite& site, int lane) {
   uint32_t rank, offset;
   uint64_t src = lane64(w, site.src, lane) + static_cast<uint64_t>(site.src_offset);
   if (!resolve_shared(w, src, &rank, &offset) || rank != w.cta->rank)
-    return e.fault(w, "out-of-bounds", 1u << lane, "the source is not in the CTA's own shared memory");
+    return e.fault(w, "out-of-bounds", 1u << lane,
+                   "the source is not in the CTA's own shared memory");
   BulkStore s;
   s.lane = static_cast<uint32_t>(lane);
   s.group = ~uint64_t{0};
@@ -222,11 +247,13 @@ void store_lane(Warp& w, const BulkSite& site, int lane) {
   if (s.reduce) s.op = static_cast<ReduceOp>(site.reduce);
   uint32_t span;
   if (site.dims) {
-    if (!fetch_map(w, lane64(w, site.map, lane) + static_cast<uint64_t>(site.map_offset), &s.map, lane)) return;
+    if (!fetch_map(w, lane64(w, site.map, lane) + static_cast<uint64_t>(site.map_offset), &s.map,
+                   lane))
+      return;
     if (s.map.rank != site.dims)
       return e.fault(w, "tensor-map", 1u << lane,
-                     fmt::format("the instruction is {}-dimensional, the tensor map {}-dimensional", site.dims,
-                                 s.map.rank));
+                     fmt::format("the instruction is {}-dimensional, the tensor map {}-dimensional",
+                                 site.dims, s.map.rank));
     s.at = coordinates(w, site, lane);
     span = box_span(s.map);
     s.bytes = transaction_bytes(s.map);
@@ -238,16 +265,18 @@ void store_lane(Warp& w, const BulkSite& site, int lane) {
     s.global = lane64(w, site.dst, lane) + static_cast<uint64_t>(site.dst_offset);
     s.type = reduce_type(site.type);
     if (s.bytes % 16 || s.global % 16 || offset % 16)
-      return e.fault(w, "misaligned", 1u << lane,
-                     "a bulk copy needs 16-byte aligned addresses and a size that is a multiple of 16");
+      return e.fault(
+          w, "misaligned", 1u << lane,
+          "a bulk copy needs 16-byte aligned addresses and a size that is a multiple of 16");
     GlobalMemory& memory = *e.launch().memory;
     Allocation* a = memory.find(s.global);
     if (!a || !a->contains(s.global, s.bytes))
       return e.fault(w, "out-of-bounds", 1u << lane,
-                     "the bulk store writes " + memory.describe(s.global + s.bytes - 1), "", s.global,
-                     memory.describe(s.global));
+                     "the bulk store writes " + memory.describe(s.global + s.bytes - 1), "",
+                     s.global, memory.describe(s.global));
     if (a->read_only)
-      return e.fault(w, "write-to-input", 1u << lane, "the bulk store writes to " + a->name + ", an input");
+      return e.fault(w, "write-to-input", 1u << lane,
+                     "the bulk store writes to " + a->name + ", an input");
   }
   Cta& c = *w.cta;
   if (!check_shared_range(w, c, offset, span, lane, "a bulk store")) return;
@@ -266,13 +295,15 @@ void store_lane(Warp& w, const BulkSite& site, int lane) {
 void bulk_load(RegisterView& v, const MicroOp& op, uint32_t mask) {
   Warp& w = warp_of(v);
   const BulkSite& site = w.exec->kernel().bulks[op.extra];
-  for (uint32_t m = mask; m && !w.exec->launch().stop; m &= m - 1) load_lane(w, site, std::countr_zero(m));
+  for (uint32_t m = mask; m && !w.exec->launch().stop; m &= m - 1)
+    load_lane(w, site, std::countr_zero(m));
 }
 
 void bulk_store(RegisterView& v, const MicroOp& op, uint32_t mask) {
   Warp& w = warp_of(v);
   const BulkSite& site = w.exec->kernel().bulks[op.extra];
-  for (uint32_t m = mask; m && !w.exec->launch().stop; m &= m - 1) store_lane(w, site, std::countr_zero(m));
+  for (uint32_t m = mask; m && !w.exec->launch().stop; m &= m - 1)
+    store_lane(w, site, std::countr_zero(m));
 }
 
 void bulk_commit(RegisterView& v, const MicroOp&, uint32_t mask) {
@@ -290,10 +321,14 @@ void bulk_wait(RegisterView& v, const MicroOp& op, uint32_t mask) {
   if (w.stores.empty()) return;
   // Group g (from 0) must be complete when committed - g > imm.
   auto due = [&](const BulkStore& s) {
-    return (mask >> s.lane & 1) && s.group != ~uint64_t{0} && w.store_groups[s.lane] - s.group > op.imm;
+    return (mask >> s.lane & 1) && s.group != ~uint64_t{0} &&
+           w.store_groups[s.lane] - s.group > op.imm;
   };
   for (size_t i = 0; i < w.stores.size();) {
-    if (!due(w.stores[i])) { i++; continue; }
+    if (!due(w.stores[i])) {
+      i++;
+      continue;
+    }
     BulkStore s = std::move(w.stores[i]);
     w.stores.erase(w.stores.begin() + static_cast<long>(i));
     w.exec->perform_store(w, s);
@@ -302,7 +337,8 @@ void bulk_wait(RegisterView& v, const MicroOp& op, uint32_t mask) {
   c.store_lo = ~0u, c.store_hi = 0;
   for (const auto& x : c.warps)
     for (const BulkStore& s : x->stores)
-      c.store_lo = std::min(c.store_lo, s.shared_lo), c.store_hi = std::max(c.store_hi, s.shared_hi);
+      c.store_lo = std::min(c.store_lo, s.shared_lo),
+      c.store_hi = std::max(c.store_hi, s.shared_hi);
 }
 
 }  // namespace ptxbench::emu::ops

@@ -71,7 +71,8 @@ void branch_table(RegisterView& v, const MicroOp& op, uint32_t mask) {
   uint32_t same = 0;
   for_each_lane(lanes, [&](int l) { same |= uint32_t{index[l] == first} << l; });
   if (first >= table.size())
-    return w.exec->fault(w, "illegal-branch", same, fmt::format("brx.idx index {} of a table of {}", first, table.size()));
+    return w.exec->fault(w, "illegal-branch", same,
+                         fmt::format("brx.idx index {} of a table of {}", first, table.size()));
   // Lanes with other indices stay at this instruction as a fragment of their own.
   uint32_t rest = mask & ~same;
   if (rest) {
@@ -113,9 +114,10 @@ void call(RegisterView& v, const MicroOp& op, uint32_t mask) {
   visit(w.frame);
   for (const Fragment& f : w.others) visit(f.frame);
   if (local + callee.local_bytes > kMaxLocal || w.frames.size() > 20000)
-    return w.exec->fault(w, "stack-overflow", mask,
-                         fmt::format("the call needs more than {} KiB of stack per thread", kMaxLocal >> 10),
-                         "recursion without end?");
+    return w.exec->fault(
+        w, "stack-overflow", mask,
+        fmt::format("the call needs more than {} KiB of stack per thread", kMaxLocal >> 10),
+        "recursion without end?");
   uint32_t slot = static_cast<uint32_t>(std::find(used.begin(), used.end(), false) - used.begin());
   if (slot == w.frames.size()) w.frames.emplace_back();
   w.frames[slot] = {w.frame, w.pc, w.pc - 1, site.callee, regs, preds, local};
@@ -127,7 +129,8 @@ void call(RegisterView& v, const MicroOp& op, uint32_t mask) {
     w.register_file = grown;
     w.register_capacity = capacity;
   }
-  if (preds + callee.predicates > w.predicate_file.size()) w.predicate_file.resize(preds + callee.predicates);
+  if (preds + callee.predicates > w.predicate_file.size())
+    w.predicate_file.resize(preds + callee.predicates);
   std::fill_n(w.predicate_file.begin() + preds, kFixedPredicates, 0);
   w.predicate_file[preds] = ~0u;
   grow_local(w, local + callee.local_bytes);
@@ -139,7 +142,7 @@ void call(RegisterView& v, const MicroOp& op, uint32_t mask) {
     });
   w.exec->set_frame(w, slot);
   w.pc = callee.entry_pc;
-  w.yield = true;   // recompute which fragment runs
+  w.yield = true;  // recompute which fragment runs
 }
 
 void ret(RegisterView& v, const MicroOp&, uint32_t mask) {
@@ -166,17 +169,22 @@ void call_builtin(RegisterView& v, const MicroOp& op, uint32_t mask) {
   const CallSite& site = w.exec->kernel().calls[op.extra];
   int lane = std::countr_zero(mask);
   if (site.builtin == kAssertFail) {
-    auto arg = [&](size_t i) { return i < site.argument_offsets.size() ? site.argument_offsets[i] : 0; };
+    auto arg = [&](size_t i) {
+      return i < site.argument_offsets.size() ? site.argument_offsets[i] : 0;
+    };
     w.exec->fault(w, "device-assert", mask,
-                  fmt::format("assertion `{}` failed at {}:{}", text_at(w, param_of<uint64_t>(w, arg(0), lane)),
-                              text_at(w, param_of<uint64_t>(w, arg(1), lane)), param_of<uint32_t>(w, arg(2), lane)));
+                  fmt::format("assertion `{}` failed at {}:{}",
+                              text_at(w, param_of<uint64_t>(w, arg(0), lane)),
+                              text_at(w, param_of<uint64_t>(w, arg(1), lane)),
+                              param_of<uint32_t>(w, arg(2), lane)));
     return;
   }
   // vprintf: nobody reads a candidate's output; the call succeeds.
   if (site.result_offset == ~0u) return;
   uint64_t at = w.frames[w.frame].local_base + uint64_t{site.result_offset};
   for_each_lane(mask, [&](int l) {
-    if (at + 4 <= w.local_bytes) std::memset(w.local.data() + static_cast<size_t>(l) * w.local_bytes + at, 0, 4);
+    if (at + 4 <= w.local_bytes)
+      std::memset(w.local.data() + static_cast<size_t>(l) * w.local_bytes + at, 0, 4);
   });
 }
 
@@ -211,8 +219,11 @@ void read_special(RegisterView& v, const MicroOp& op, uint32_t mask) {
   const LaunchState& launch = w.exec->launch();
   const Cta& c = *w.cta;
   ptx::Special special = static_cast<ptx::Special>(op.imm & 0xff);
-  int component = static_cast<int>(op.imm >> 8 & 0xff), bytes = static_cast<int>(op.imm >> 16 & 0xff);
-  auto pick = [&](uint32_t x, uint32_t y, uint32_t z) -> uint64_t { return component == 0 ? x : component == 1 ? y : component == 2 ? z : 0; };
+  int component = static_cast<int>(op.imm >> 8 & 0xff),
+      bytes = static_cast<int>(op.imm >> 16 & 0xff);
+  auto pick = [&](uint32_t x, uint32_t y, uint32_t z) -> uint64_t {
+    return component == 0 ? x : component == 1 ? y : component == 2 ? z : 0;
+  };
   auto dims = [&](const plan::Dim3& d) { return pick(d.x, d.y, d.z); };
   const plan::Dim3& cl = launch.cluster;
   uint64_t value = 0;
@@ -227,60 +238,138 @@ void read_special(RegisterView& v, const MicroOp& op, uint32_t mask) {
     case S::tid:
       each([&](uint32_t l) {
         uint32_t t = w.index * 32 + l;
-        return pick(t % launch.block.x, t / launch.block.x % launch.block.y, t / launch.block.x / launch.block.y);
+        return pick(t % launch.block.x, t / launch.block.x % launch.block.y,
+                    t / launch.block.x / launch.block.y);
       });
       break;
-    case S::ntid: value = dims(launch.block); break;
-    case S::ctaid: value = pick(c.id[0], c.id[1], c.id[2]); break;
-    case S::nctaid: value = dims(launch.grid); break;
-    case S::laneid: each([](uint32_t l) { return uint64_t{l}; }); break;
-    case S::warpid: value = w.index; break;
-    case S::nwarpid: value = c.warps.size(); break;
-    case S::smid: value = c.linear % static_cast<uint64_t>(launch.sm_count); break;
-    case S::nsmid: value = static_cast<uint64_t>(launch.sm_count); break;
-    case S::gridid: value = launch.sequence_id; break;
-    case S::is_explicit_cluster: value = launch.explicit_cluster; break;
-    case S::clusterid: value = pick(c.id[0] / cl.x, c.id[1] / cl.y, c.id[2] / cl.z); break;
-    case S::nclusterid: value = pick(launch.grid.x / cl.x, launch.grid.y / cl.y, launch.grid.z / cl.z); break;
-    case S::cluster_ctaid: value = pick(c.id[0] % cl.x, c.id[1] % cl.y, c.id[2] % cl.z); break;
-    case S::cluster_nctaid: value = dims(cl); break;
-    case S::cluster_ctarank: value = c.rank; break;
-    case S::cluster_nctarank: value = product3(cl.x, cl.y, cl.z); break;
-    case S::lanemask_eq: each([](uint32_t l) { return uint64_t{1} << l; }); break;
-    case S::lanemask_le: each([](uint32_t l) { return (uint64_t{2} << l) - 1; }); break;
-    case S::lanemask_lt: each([](uint32_t l) { return (uint64_t{1} << l) - 1; }); break;
-    case S::lanemask_ge: each([](uint32_t l) { return 0xffffffffu & ~((uint64_t{1} << l) - 1); }); break;
-    case S::lanemask_gt: each([](uint32_t l) { return 0xffffffffu & ~((uint64_t{2} << l) - 1); }); break;
+    case S::ntid:
+      value = dims(launch.block);
+      break;
+    case S::ctaid:
+      value = pick(c.id[0], c.id[1], c.id[2]);
+      break;
+    case S::nctaid:
+      value = dims(launch.grid);
+      break;
+    case S::laneid:
+      each([](uint32_t l) { return uint64_t{l}; });
+      break;
+    case S::warpid:
+      value = w.index;
+      break;
+    case S::nwarpid:
+      value = c.warps.size();
+      break;
+    case S::smid:
+      value = c.linear % static_cast<uint64_t>(launch.sm_count);
+      break;
+    case S::nsmid:
+      value = static_cast<uint64_t>(launch.sm_count);
+      break;
+    case S::gridid:
+      value = launch.sequence_id;
+      break;
+    case S::is_explicit_cluster:
+      value = launch.explicit_cluster;
+      break;
+    case S::clusterid:
+      value = pick(c.id[0] / cl.x, c.id[1] / cl.y, c.id[2] / cl.z);
+      break;
+    case S::nclusterid:
+      value = pick(launch.grid.x / cl.x, launch.grid.y / cl.y, launch.grid.z / cl.z);
+      break;
+    case S::cluster_ctaid:
+      value = pick(c.id[0] % cl.x, c.id[1] % cl.y, c.id[2] % cl.z);
+      break;
+    case S::cluster_nctaid:
+      value = dims(cl);
+      break;
+    case S::cluster_ctarank:
+      value = c.rank;
+      break;
+    case S::cluster_nctarank:
+      value = product3(cl.x, cl.y, cl.z);
+      break;
+    case S::lanemask_eq:
+      each([](uint32_t l) { return uint64_t{1} << l; });
+      break;
+    case S::lanemask_le:
+      each([](uint32_t l) { return (uint64_t{2} << l) - 1; });
+      break;
+    case S::lanemask_lt:
+      each([](uint32_t l) { return (uint64_t{1} << l) - 1; });
+      break;
+    case S::lanemask_ge:
+      each([](uint32_t l) { return 0xffffffffu & ~((uint64_t{1} << l) - 1); });
+      break;
+    case S::lanemask_gt:
+      each([](uint32_t l) { return 0xffffffffu & ~((uint64_t{2} << l) - 1); });
+      break;
     // Time is the warp's instruction count: monotone, deterministic, no claim about speed.
-    case S::clock: case S::clock64: case S::globaltimer: case S::globaltimer_lo:
+    case S::clock:
+    case S::clock64:
+    case S::globaltimer:
+    case S::globaltimer_lo:
       value = ++w.clock;
       break;
-    case S::clock_hi: case S::globaltimer_hi: value = 0; break;
-    case S::reserved_smem_offset_begin: case S::reserved_smem_offset_0: value = 0; break;
-    case S::reserved_smem_offset_end: case S::reserved_smem_offset_1: value = 0x120; break;
-    case S::reserved_smem_offset_cap: value = kReservedShared; break;
-    case S::total_smem_size: value = (c.shared_bytes - kReservedShared + 127) / 128 * 128; break;
-    case S::aggr_smem_size: value = c.shared_bytes; break;
-    case S::dynamic_smem_size: value = launch.dynamic_shared; break;
-    default: value = 0; break;
+    case S::clock_hi:
+    case S::globaltimer_hi:
+      value = 0;
+      break;
+    case S::reserved_smem_offset_begin:
+    case S::reserved_smem_offset_0:
+      value = 0;
+      break;
+    case S::reserved_smem_offset_end:
+    case S::reserved_smem_offset_1:
+      value = 0x120;
+      break;
+    case S::reserved_smem_offset_cap:
+      value = kReservedShared;
+      break;
+    case S::total_smem_size:
+      value = (c.shared_bytes - kReservedShared + 127) / 128 * 128;
+      break;
+    case S::aggr_smem_size:
+      value = c.shared_bytes;
+      break;
+    case S::dynamic_smem_size:
+      value = launch.dynamic_shared;
+      break;
+    default:
+      value = 0;
+      break;
   }
   if (!per_lane)
     for (uint64_t& l : lanes) l = value;
-  if (bytes == 2) for_each_lane(mask, [&](int l) { destination<uint16_t>(v, op.operand[0])[l] = static_cast<uint16_t>(lanes[l]); });
-  else if (bytes == 4) for_each_lane(mask, [&](int l) { destination<uint32_t>(v, op.operand[0])[l] = static_cast<uint32_t>(lanes[l]); });
-  else for_each_lane(mask, [&](int l) { destination<uint64_t>(v, op.operand[0])[l] = lanes[l]; });
+  if (bytes == 2)
+    for_each_lane(mask, [&](int l) {
+      destination<uint16_t>(v, op.operand[0])[l] = static_cast<uint16_t>(lanes[l]);
+    });
+  else if (bytes == 4)
+    for_each_lane(mask, [&](int l) {
+      destination<uint32_t>(v, op.operand[0])[l] = static_cast<uint32_t>(lanes[l]);
+    });
+  else
+    for_each_lane(mask, [&](int l) { destination<uint64_t>(v, op.operand[0])[l] = lanes[l]; });
 }
 
 namespace {
 void write_address(RegisterView& v, const MicroOp& op, uint32_t mask, uint64_t value) {
-  if (op.imm >> 32 == 4) for_each_lane(mask, [&](int l) { destination<uint32_t>(v, op.operand[0])[l] = static_cast<uint32_t>(value); });
-  else for_each_lane(mask, [&](int l) { destination<uint64_t>(v, op.operand[0])[l] = value; });
+  if (op.imm >> 32 == 4)
+    for_each_lane(mask, [&](int l) {
+      destination<uint32_t>(v, op.operand[0])[l] = static_cast<uint32_t>(value);
+    });
+  else
+    for_each_lane(mask, [&](int l) { destination<uint64_t>(v, op.operand[0])[l] = value; });
 }
 }  // namespace
 
 void shared_address(RegisterView& v, const MicroOp& op, uint32_t mask) {
   Warp& w = warp_of(v);
-  write_address(v, op, mask, (w.cta->rank << kSharedRankShift) + kReservedShared + static_cast<uint32_t>(op.imm));
+  write_address(
+      v, op, mask,
+      (w.cta->rank << kSharedRankShift) + kReservedShared + static_cast<uint32_t>(op.imm));
 }
 
 void local_address(RegisterView& v, const MicroOp& op, uint32_t mask) {

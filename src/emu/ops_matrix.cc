@@ -19,8 +19,9 @@ bool rows_of(Warp& w, const MicroOp& op, uint32_t offset[32], int count, bool st
     Cta* c = shared_target(w, address[l], &o);
     if (c != w.cta || o < kReservedShared || o + 16 > w.cta->shared_bytes) {
       w.exec->fault(w, "out-of-bounds", 1u << l,
-                    fmt::format("{} row address 0x{:x} is outside the CTA's shared memory", store ? "stmatrix" : "ldmatrix",
-                                address[l]), "", address[l]);
+                    fmt::format("{} row address 0x{:x} is outside the CTA's shared memory",
+                                store ? "stmatrix" : "ldmatrix", address[l]),
+                    "", address[l]);
       return false;
     }
     if (o % 16) {
@@ -44,7 +45,8 @@ void ldmatrix(RegisterView& v, const MicroOp& op, uint32_t) {
   if (!rows_of(w, op, offset, count, false)) return;
   Cta& c = *w.cta;
   for (int l = 0; l < 8 * count; l++)
-    if (!Executor::is_clean(c, offset[l], 16)) w.exec->diagnose_read(w, c, offset[l], 16, 1u << l, "ldmatrix");
+    if (!Executor::is_clean(c, offset[l], 16))
+      w.exec->diagnose_read(w, c, offset[l], 16, 1u << l, "ldmatrix");
   bool early = false;
   for (int l = 0; l < 8 * count && w.exec->tracks_proxies(); l++)
     early |= !w.exec->check_arrival(w, c, offset[l], 16, 1u << l, "ldmatrix");
@@ -68,7 +70,8 @@ void stmatrix(RegisterView& v, const MicroOp& op, uint32_t) {
   for (int l = 0; l < 8 * count; l++) {
     if (in_use) w.exec->check_source_in_flight(w, c, offset[l], 16, "stmatrix");
     if (!Executor::is_clean(c, offset[l], 16)) {
-      if (c.shadow[offset[l]] & (kInFlight | kBarrierWord)) w.exec->diagnose_read(w, c, offset[l], 16, 1u << l, "stmatrix");
+      if (c.shadow[offset[l]] & (kInFlight | kBarrierWord))
+        w.exec->diagnose_read(w, c, offset[l], 16, 1u << l, "stmatrix");
       Executor::mark_clean(c, offset[l], 16);
     }
     if (w.exec->tracks_proxies()) {

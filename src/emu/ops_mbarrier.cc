@@ -1,5 +1,5 @@
-// mbarrier.*: the object lives in Cta::mbarriers, not in the bytes (as on silicon, where ordinary loads do not
-// see a live one).
+// mbarrier.*: the object lives in Cta::mbarriers, not in the bytes (as on silicon, where ordinary
+// loads do not see a live one).
 
 #include <fmt/format.h>
 
@@ -10,12 +10,15 @@ namespace ptxbench::emu::ops {
 namespace {
 
 // Where a lane's barrier lives; null after a fault.
-Cta* locate_barrier(Warp& w, const MemorySite& m, const uint64_t* address, int lane, uint32_t* offset) {
+Cta* locate_barrier(Warp& w, const MemorySite& m, const uint64_t* address, int lane,
+                    uint32_t* offset) {
   uint64_t a = address[lane];
   // m.is_store: the instruction names a shared space, so the address is no generic one.
-  Cta* c = !m.is_store && !in_window(a, kSharedWindow) && a >> 32 ? nullptr : shared_target(w, a, offset);
+  Cta* c = !m.is_store && !in_window(a, kSharedWindow) && a >> 32 ? nullptr
+                                                                  : shared_target(w, a, offset);
   if (!c || *offset < kReservedShared || *offset + 8 > c->shared_bytes) {
-    w.exec->fault(w, "out-of-bounds", 1u << lane, fmt::format("mbarrier address 0x{:x} is not in shared memory", a), "", a);
+    w.exec->fault(w, "out-of-bounds", 1u << lane,
+                  fmt::format("mbarrier address 0x{:x} is not in shared memory", a), "", a);
     return nullptr;
   }
   if (*offset % 8) {
@@ -36,17 +39,18 @@ LiveBarrier* find_barrier(Warp& w, Cta& c, uint32_t offset, int lane) {
   if (it != c.mbarriers.end()) return &it->second;
   w.exec->fault(w, "mbarrier-uninitialized", 1u << lane,
                 fmt::format("{} is no initialised mbarrier", w.exec->shared_symbol(c, offset)),
-                "mbarrier.init by one thread, then a fence and a barrier before others use it", offset,
-                w.exec->shared_symbol(c, offset));
+                "mbarrier.init by one thread, then a fence and a barrier before others use it",
+                offset, w.exec->shared_symbol(c, offset));
   return nullptr;
 }
 
 void check_fault(Warp& w, Cta& c, uint32_t offset, int lane, Mbarrier::Fault fault) {
   if (fault == Mbarrier::Fault::none) return;
   const char* what = fault == Mbarrier::Fault::bad_count ? "the count is out of range"
-                     : fault == Mbarrier::Fault::arrival_overflow ? "more arrivals than the phase still expects"
-                                                                  : "the transaction count leaves its range";
-  const char* kind = fault == Mbarrier::Fault::bad_count ? "mbarrier-count"
+                     : fault == Mbarrier::Fault::arrival_overflow
+                         ? "more arrivals than the phase still expects"
+                         : "the transaction count leaves its range";
+  const char* kind = fault == Mbarrier::Fault::bad_count          ? "mbarrier-count"
                      : fault == Mbarrier::Fault::arrival_overflow ? "mbarrier-arrival-overflow"
                                                                   : "mbarrier-tx-overflow";
   w.exec->report(w, kind, plan::HazardClass::fatal, 1u << lane,
@@ -81,13 +85,15 @@ void mbarrier_init(RegisterView& v, const MicroOp& op, uint32_t mask) {
   each_barrier(v, op, mask, [&](Warp& w, Cta& c, uint32_t offset, int l) {
     uint32_t count = source<uint32_t>(v, op.operand[0])[l];
     if (c.mbarriers.count(offset))
-      w.exec->report(w, "mbarrier-reinit", plan::HazardClass::latent, 1u << l,
-                     fmt::format("{} is initialised again while it is live", w.exec->shared_symbol(c, offset)),
-                     "mbarrier.inval first", offset);
+      w.exec->report(
+          w, "mbarrier-reinit", plan::HazardClass::latent, 1u << l,
+          fmt::format("{} is initialised again while it is live", w.exec->shared_symbol(c, offset)),
+          "mbarrier.inval first", offset);
     w.exec->check_source_in_flight(w, c, offset, 8, "mbarrier.init");
     LiveBarrier b;
     check_fault(w, c, offset, l, b.init(count));
-    if (auto it = c.mbarriers.find(offset); it != c.mbarriers.end()) c.barrier_live[it->second.id] = false;
+    if (auto it = c.mbarriers.find(offset); it != c.mbarriers.end())
+      c.barrier_live[it->second.id] = false;
     b.id = static_cast<uint32_t>(c.barrier_live.size());
     c.barrier_live.push_back(true);
     c.mbarriers[offset] = b;
@@ -118,7 +124,8 @@ void mbarrier_arrive(RegisterView& v, const MicroOp& op, uint32_t mask) {
     bool drop = op.imm & kDrop;
     uint64_t token = 0;
     Mbarrier::Fault fault = op.imm & kExpectTx ? b->arrive_expect_tx(n, 1, drop, &token)
-                            : drop ? b->arrive_drop(n, &token) : b->arrive(n, &token);
+                            : drop             ? b->arrive_drop(n, &token)
+                                               : b->arrive(n, &token);
     check_fault(w, c, offset, l, fault);
     // A remote arrival returns no state; its destination is a sink.
     destination<uint64_t>(v, op.operand[0])[l] = token;
@@ -156,9 +163,12 @@ void mbarrier_wait(RegisterView& v, const MicroOp& op, uint32_t mask) {
     Cta* c = locate_barrier(w, m, address, l, &offset);
     if (!c || !find_barrier(w, *c, offset, l)) return;
     if (c != w.cta)
-      return w.exec->fault(w, "mbarrier-remote-wait", 1u << l, "an mbarrier of another CTA cannot be waited on");
-    Wait wait{Wait::Kind::mbarrier, c->rank, offset,
-              parity ? source<uint32_t>(v, op.operand[1])[l] & 1 : source<uint64_t>(v, op.operand[1])[l], parity};
+      return w.exec->fault(w, "mbarrier-remote-wait", 1u << l,
+                           "an mbarrier of another CTA cannot be waited on");
+    Wait wait{
+        Wait::Kind::mbarrier, c->rank, offset,
+        parity ? source<uint32_t>(v, op.operand[1])[l] & 1 : source<uint64_t>(v, op.operand[1])[l],
+        parity};
     if (!w.exec->satisfied(*w.cta, wait)) w.exec->perform_for(*w.cta->cluster, wait);
     if (w.exec->satisfied(*w.cta, wait)) {
       done |= 1u << l;
@@ -168,12 +178,12 @@ void mbarrier_wait(RegisterView& v, const MicroOp& op, uint32_t mask) {
     }
   });
   if (w.exec->launch().stop) {
-    w.yield = true;   // the launch ends here: nothing after the wait may run
+    w.yield = true;  // the launch ends here: nothing after the wait may run
     return;
   }
   // try_wait may suspend the thread: parked until the phase completes, unless a lane can go on.
   if (!done && may_block && first.kind != Wait::Kind::none) return w.exec->block(w, first, true);
-  if (!done) w.pause = w.yield = true;   // test_wait in a loop: end of the time slice
+  if (!done) w.pause = w.yield = true;  // test_wait in a loop: end of the time slice
   if (done) Executor::synchronised(w);
   uint32_t& p = v.preds[op.operand[0]];
   p = (p & ~mask) | done;

@@ -1,8 +1,8 @@
 // ld and st in every state space, with the memory checker.
 //
-// A warp-level access goes through an image of 32 bytes per lane: addresses are read first (a destination may
-// share its slot with the base register), then bytes move between memory and the image, then between the
-// image and the registers with sign or zero extension.
+// A warp-level access goes through an image of 32 bytes per lane: addresses are read first (a
+// destination may share its slot with the base register), then bytes move between memory and the
+// image, then between the image and the registers with sign or zero extension.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace ptxbench::emu {
 namespace {
 
-constexpr int kImage = 32;   // bytes per lane
+constexpr int kImage = 32;  // bytes per lane
 
 template <class T, class R>
 void to_register(const uint8_t* image, R* dst, uint32_t mask) {
@@ -36,17 +36,22 @@ void to_register(const uint8_t* image, R* dst, uint32_t mask) {
 template <class T>
 void widen(const uint8_t* image, uint8_t* dst, int register_bytes, uint32_t mask) {
   // Signed T sign-extends through the conversion.
-  if (register_bytes == 2) to_register<T>(image, reinterpret_cast<uint16_t*>(dst), mask);
-  else if (register_bytes == 4) to_register<T>(image, reinterpret_cast<uint32_t*>(dst), mask);
-  else to_register<T>(image, reinterpret_cast<uint64_t*>(dst), mask);
+  if (register_bytes == 2)
+    to_register<T>(image, reinterpret_cast<uint16_t*>(dst), mask);
+  else if (register_bytes == 4)
+    to_register<T>(image, reinterpret_cast<uint32_t*>(dst), mask);
+  else
+    to_register<T>(image, reinterpret_cast<uint64_t*>(dst), mask);
 }
 
 template <class R>
 void from_register(uint8_t* image, const R* src, int bytes, uint32_t mask) {
-  for_each_lane(mask, [&](int l) { std::memcpy(image + l * kImage, src + l, static_cast<size_t>(bytes)); });
+  for_each_lane(
+      mask, [&](int l) { std::memcpy(image + l * kImage, src + l, static_cast<size_t>(bytes)); });
 }
 
-// --------------------------------------------------------------------------------------- shared memory
+// --------------------------------------------------------------------------------------- shared
+// memory
 
 template <int N>
 bool shared_load_image(const Cta& c, const uint32_t* offset, uint32_t mask, uint8_t* image) {
@@ -60,24 +65,34 @@ bool shared_load_image(const Cta& c, const uint32_t* offset, uint32_t mask, uint
   return !dirty;
 }
 
-bool shared_load_image(const Cta& c, const uint32_t* offset, uint32_t mask, uint8_t* image, int bytes) {
+bool shared_load_image(const Cta& c, const uint32_t* offset, uint32_t mask, uint8_t* image,
+                       int bytes) {
   switch (bytes) {
-    case 1: return shared_load_image<1>(c, offset, mask, image);
-    case 2: return shared_load_image<2>(c, offset, mask, image);
-    case 4: return shared_load_image<4>(c, offset, mask, image);
-    case 8: return shared_load_image<8>(c, offset, mask, image);
-    case 16: return shared_load_image<16>(c, offset, mask, image);
-    default: return shared_load_image<32>(c, offset, mask, image);
+    case 1:
+      return shared_load_image<1>(c, offset, mask, image);
+    case 2:
+      return shared_load_image<2>(c, offset, mask, image);
+    case 4:
+      return shared_load_image<4>(c, offset, mask, image);
+    case 8:
+      return shared_load_image<8>(c, offset, mask, image);
+    case 16:
+      return shared_load_image<16>(c, offset, mask, image);
+    default:
+      return shared_load_image<32>(c, offset, mask, image);
   }
 }
 
-// Checks bounds and alignment of every lane; reports the first offence. False: the launch has ended.
-bool check_shared(Warp& w, const Cta& c, const uint32_t* offset, uint32_t mask, uint32_t bytes, bool store) {
+// Checks bounds and alignment of every lane; reports the first offence. False: the launch has
+// ended.
+bool check_shared(Warp& w, const Cta& c, const uint32_t* offset, uint32_t mask, uint32_t bytes,
+                  bool store) {
   uint32_t lo = ~0u, hi = 0, low_bits = 0;
   for_each_lane(mask, [&](int l) {
     lo = std::min(lo, offset[l]), hi = std::max(hi, offset[l]), low_bits |= offset[l];
   });
-  if (lo >= kReservedShared && hi + bytes <= c.shared_bytes && !(low_bits & (std::min(bytes, 16u) - 1)))
+  if (lo >= kReservedShared && hi + bytes <= c.shared_bytes &&
+      !(low_bits & (std::min(bytes, 16u) - 1)))
     return true;
   uint32_t bad = 0;
   int first = -1;
@@ -95,11 +110,13 @@ bool check_shared(Warp& w, const Cta& c, const uint32_t* offset, uint32_t mask, 
                               store ? "store" : "load", offset[first]),
                   "", offset[first], w.exec->shared_symbol(c, offset[first]));
   } else {
-    w.exec->fault(w, "out-of-bounds", bad,
-                  fmt::format("a {}-byte shared {} at offset {} leaves the CTA's {} bytes of shared memory", bytes,
-                              store ? "store" : "load", static_cast<int64_t>(offset[first]) - kReservedShared,
-                              c.shared_bytes - kReservedShared),
-                  "", offset[first], w.exec->shared_symbol(c, offset[first]));
+    w.exec->fault(
+        w, "out-of-bounds", bad,
+        fmt::format("a {}-byte shared {} at offset {} leaves the CTA's {} bytes of shared memory",
+                    bytes, store ? "store" : "load",
+                    static_cast<int64_t>(offset[first]) - kReservedShared,
+                    c.shared_bytes - kReservedShared),
+        "", offset[first], w.exec->shared_symbol(c, offset[first]));
   }
   return false;
 }
@@ -112,9 +129,10 @@ void by_target(Warp& w, const uint64_t* address, uint32_t mask, F&& f) {
     int first = std::countr_zero(mask);
     Cta* target = shared_target(w, address[first], &offset[first]);
     if (!target) {
-      w.exec->fault(w, "out-of-bounds", mask,
-                    fmt::format("0x{:x} is no shared memory address of this cluster", address[first]), "",
-                    address[first]);
+      w.exec->fault(
+          w, "out-of-bounds", mask,
+          fmt::format("0x{:x} is no shared memory address of this cluster", address[first]), "",
+          address[first]);
       return;
     }
     uint32_t same = 0;
@@ -123,9 +141,10 @@ void by_target(Warp& w, const uint64_t* address, uint32_t mask, F&& f) {
       if (shared_target(w, address[l], &o) == target) same |= 1u << l, offset[l] = o;
     });
     if (target->exited) {
-      w.exec->fault(w, "out-of-bounds", same,
-                    fmt::format("shared memory of CTA rank {}, which has exited, is accessed", target->rank),
-                    "keep every CTA alive (cluster barrier) until remote accesses to it are done");
+      w.exec->fault(
+          w, "out-of-bounds", same,
+          fmt::format("shared memory of CTA rank {}, which has exited, is accessed", target->rank),
+          "keep every CTA alive (cluster barrier) until remote accesses to it are done");
       return;
     }
     f(*target, offset, same);
@@ -153,7 +172,8 @@ void shared_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t
   w.exec->traffic().shared_load += uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask));
 }
 
-void shared_store_lane(Warp& w, Cta& c, uint32_t offset, const uint8_t* bytes, uint32_t n, int lane) {
+void shared_store_lane(Warp& w, Cta& c, uint32_t offset, const uint8_t* bytes, uint32_t n,
+                       int lane) {
   for (uint32_t i = offset; i < offset + n; i++) {
     if (!(c.shadow[i] & (kInFlight | kBarrierWord))) continue;
     if (c.shadow[i] & kBarrierWord) {
@@ -161,12 +181,13 @@ void shared_store_lane(Warp& w, Cta& c, uint32_t offset, const uint8_t* bytes, u
                      fmt::format("an ordinary store overwrites {}, a live mbarrier object",
                                  w.exec->shared_symbol(c, i)),
                      "mbarrier.inval before the memory is used for something else", i);
-      return;   // the object does not live in these bytes: the store has no effect on it
+      return;  // the object does not live in these bytes: the store has no effect on it
     }
-    w.exec->report(w, "async-destination-overwritten", plan::HazardClass::fatal, 1u << lane,
-                   fmt::format("a store writes {}, which an asynchronous copy in flight will overwrite",
-                               w.exec->shared_symbol(c, i)),
-                   "wait for the copy first", i);
+    w.exec->report(
+        w, "async-destination-overwritten", plan::HazardClass::fatal, 1u << lane,
+        fmt::format("a store writes {}, which an asynchronous copy in flight will overwrite",
+                    w.exec->shared_symbol(c, i)),
+        "wait for the copy first", i);
     break;
   }
   std::memcpy(c.shared.data() + offset, bytes, n);
@@ -200,7 +221,8 @@ void shared_store(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
   w.exec->traffic().shared_store += uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask));
 }
 
-// --------------------------------------------------------------------------------------- global memory
+// --------------------------------------------------------------------------------------- global
+// memory
 
 void report_global(Warp& w, const uint64_t* address, uint32_t mask, uint32_t bytes, bool store) {
   GlobalMemory& memory = *w.exec->launch().memory;
@@ -218,7 +240,8 @@ void report_global(Warp& w, const uint64_t* address, uint32_t mask, uint32_t byt
   std::string where = memory.describe(address[first]);
   std::string what = fmt::format("a {}-byte global {}", bytes, store ? "store" : "load");
   if (misaligned)
-    w.exec->fault(w, "misaligned", bad, fmt::format("{} at {} is not aligned to its size", what, where), "",
+    w.exec->fault(w, "misaligned", bad,
+                  fmt::format("{} at {} is not aligned to its size", what, where), "",
                   address[first], where);
   else
     w.exec->fault(w, "out-of-bounds", bad, fmt::format("{} touches {}", what, where),
@@ -226,8 +249,8 @@ void report_global(Warp& w, const uint64_t* address, uint32_t mask, uint32_t byt
 }
 
 // The allocation that holds all lanes' accesses, or null (then lanes are looked at one by one).
-Allocation* common_allocation(GlobalMemory& memory, const uint64_t* address, uint32_t mask, uint32_t bytes,
-                              bool* aligned) {
+Allocation* common_allocation(GlobalMemory& memory, const uint64_t* address, uint32_t mask,
+                              uint32_t bytes, bool* aligned) {
   uint64_t lo = ~uint64_t{0}, hi = 0, low_bits = 0;
   for_each_lane(mask, [&](int l) {
     lo = std::min(lo, address[l]), hi = std::max(hi, address[l]), low_bits |= address[l];
@@ -256,9 +279,10 @@ void global_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t
   });
   if (unwritten) {
     int l = std::countr_zero(unwritten);
-    w.exec->report(w, "uninitialized-read", plan::HazardClass::latent, unwritten,
-                   fmt::format("the load reads {}, which nothing has written", memory.describe(address[l])), "",
-                   address[l], memory.describe(address[l]));
+    w.exec->report(
+        w, "uninitialized-read", plan::HazardClass::latent, unwritten,
+        fmt::format("the load reads {}, which nothing has written", memory.describe(address[l])),
+        "", address[l], memory.describe(address[l]));
   }
   scatter_to_registers(w, m, mask, image);
   w.exec->traffic().global_load += uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask));
@@ -280,7 +304,8 @@ void global_store(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
     uint64_t at = address[l] - a->base;
     if (a->read_only) {
       if (!w.exec->launch().stop)
-        w.exec->fault(w, "write-to-input", mask, fmt::format("the store writes to {}, an input", a->name),
+        w.exec->fault(w, "write-to-input", mask,
+                      fmt::format("the store writes to {}, an input", a->name),
                       "inputs are read-only", address[l], memory.describe(address[l]));
       return;
     }
@@ -291,18 +316,20 @@ void global_store(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
   w.exec->traffic().global_store += uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask));
 }
 
-// -------------------------------------------------------------------------------- local and parameters
+// -------------------------------------------------------------------------------- local and
+// parameters
 
 // Local memory of a lane; frame-relative for plain local accesses, absolute for generic ones.
 bool local_range(Warp& w, uint64_t offset, uint32_t bytes, uint32_t mask) {
   if (offset + bytes <= w.local_bytes) return true;
   w.exec->fault(w, "out-of-bounds", mask,
-                fmt::format("a local memory access at {} leaves the thread's {} bytes", offset, w.local_bytes));
+                fmt::format("a local memory access at {} leaves the thread's {} bytes", offset,
+                            w.local_bytes));
   return false;
 }
 
-void local_access(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t mask, uint64_t base,
-                  bool store) {
+void local_access(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t mask,
+                  uint64_t base, bool store) {
   uint32_t bytes = static_cast<uint32_t>(m.element_bytes * m.values.size());
   alignas(64) uint8_t image[32 * kImage];
   if (store) gather_from_registers(w, m, mask, image);
@@ -311,8 +338,10 @@ void local_access(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
     uint64_t at = static_cast<uint32_t>(address[l]) + base;
     if (!ok || !(ok = local_range(w, at, bytes, mask))) return;
     uint8_t* p = w.local.data() + size_t(l) * w.local_bytes + at;
-    if (store) std::memcpy(p, image + l * kImage, bytes);
-    else std::memcpy(image + l * kImage, p, bytes);
+    if (store)
+      std::memcpy(p, image + l * kImage, bytes);
+    else
+      std::memcpy(image + l * kImage, p, bytes);
   });
   if (ok && !store) scatter_to_registers(w, m, mask, image);
 }
@@ -324,16 +353,21 @@ void param_access(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
   bool ok = true;
   for_each_lane(mask, [&](int l) {
     uint64_t at = address[l] & 0xffffffffu;
-    if (at + bytes > params.size()) { ok = false; return; }
+    if (at + bytes > params.size()) {
+      ok = false;
+      return;
+    }
     std::memcpy(image + l * kImage, params.data() + at, bytes);
   });
   if (!ok)
-    return w.exec->fault(w, "out-of-bounds", mask,
-                         fmt::format("a parameter load leaves the {} bytes of parameters", params.size()));
+    return w.exec->fault(
+        w, "out-of-bounds", mask,
+        fmt::format("a parameter load leaves the {} bytes of parameters", params.size()));
   scatter_to_registers(w, m, mask, image);
 }
 
-// ------------------------------------------------------------------------------------------- generic
+// -------------------------------------------------------------------------------------------
+// generic
 
 enum class Kind : uint8_t { shared, local, param, global };
 Kind kind_of(uint64_t a) {
@@ -343,19 +377,26 @@ Kind kind_of(uint64_t a) {
   return Kind::global;
 }
 
-void generic_access(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t mask, bool store) {
+void generic_access(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t mask,
+                    bool store) {
   while (mask && !w.exec->launch().stop) {
     Kind kind = kind_of(address[std::countr_zero(mask)]);
     uint32_t lanes = 0;
     for_each_lane(mask, [&](int l) { lanes |= uint32_t{kind_of(address[l]) == kind} << l; });
     switch (kind) {
-      case Kind::shared: store ? shared_store(w, m, address, lanes) : shared_load(w, m, address, lanes); break;
-      case Kind::local: local_access(w, m, address, lanes, 0, store); break;
+      case Kind::shared:
+        store ? shared_store(w, m, address, lanes) : shared_load(w, m, address, lanes);
+        break;
+      case Kind::local:
+        local_access(w, m, address, lanes, 0, store);
+        break;
       case Kind::param:
         if (store) return w.exec->fault(w, "out-of-bounds", lanes, "a store to a kernel parameter");
         param_access(w, m, address, lanes);
         break;
-      case Kind::global: store ? global_store(w, m, address, lanes) : global_load(w, m, address, lanes); break;
+      case Kind::global:
+        store ? global_store(w, m, address, lanes) : global_load(w, m, address, lanes);
+        break;
     }
     mask &= ~lanes;
   }
@@ -379,18 +420,26 @@ void scatter_to_registers(Warp& w, const MemorySite& m, uint32_t mask, const uin
     uint8_t* dst = destination<uint8_t>(w, m.values[e]);
     switch (m.element_bytes) {
       case 1:
-        if (m.sign_extend) widen<int8_t>(from, dst, m.register_bytes, mask);
-        else widen<uint8_t>(from, dst, m.register_bytes, mask);
+        if (m.sign_extend)
+          widen<int8_t>(from, dst, m.register_bytes, mask);
+        else
+          widen<uint8_t>(from, dst, m.register_bytes, mask);
         break;
       case 2:
-        if (m.sign_extend) widen<int16_t>(from, dst, m.register_bytes, mask);
-        else widen<uint16_t>(from, dst, m.register_bytes, mask);
+        if (m.sign_extend)
+          widen<int16_t>(from, dst, m.register_bytes, mask);
+        else
+          widen<uint16_t>(from, dst, m.register_bytes, mask);
         break;
       case 4:
-        if (m.sign_extend) widen<int32_t>(from, dst, m.register_bytes, mask);
-        else widen<uint32_t>(from, dst, m.register_bytes, mask);
+        if (m.sign_extend)
+          widen<int32_t>(from, dst, m.register_bytes, mask);
+        else
+          widen<uint32_t>(from, dst, m.register_bytes, mask);
         break;
-      case 8: widen<uint64_t>(from, dst, 8, mask); break;
+      case 8:
+        widen<uint64_t>(from, dst, 8, mask);
+        break;
       default:
         for_each_lane(mask, [&](int l) { std::memcpy(dst + l * 16, from + l * kImage, 16); });
     }
@@ -401,9 +450,15 @@ void gather_from_registers(const Warp& w, const MemorySite& m, uint32_t mask, ui
   for (size_t e = 0; e < m.values.size(); e++) {
     uint8_t* to = image + e * m.element_bytes;
     switch (m.register_bytes) {
-      case 2: from_register(to, source<uint16_t>(w, m.values[e]), m.element_bytes, mask); break;
-      case 4: from_register(to, source<uint32_t>(w, m.values[e]), m.element_bytes, mask); break;
-      case 8: from_register(to, source<uint64_t>(w, m.values[e]), m.element_bytes, mask); break;
+      case 2:
+        from_register(to, source<uint16_t>(w, m.values[e]), m.element_bytes, mask);
+        break;
+      case 4:
+        from_register(to, source<uint32_t>(w, m.values[e]), m.element_bytes, mask);
+        break;
+      case 8:
+        from_register(to, source<uint64_t>(w, m.values[e]), m.element_bytes, mask);
+        break;
       default: {
         const uint8_t* src = source<uint8_t>(w, m.values[e]);
         for_each_lane(mask, [&](int l) { std::memcpy(to + l * kImage, src + l * 16, 16); });
@@ -424,7 +479,8 @@ void load_shared(RegisterView& v, const MicroOp& op, uint32_t mask) {
 }
 void load_local(RegisterView& v, const MicroOp& op, uint32_t mask) {
   Access a(v, op);
-  // A constant address is an offset in the frame; a register holds an address in the thread's local memory.
+  // A constant address is an offset in the frame; a register holds an address in the thread's local
+  // memory.
   uint64_t base = a.m.base_kind == MemorySite::Base::reg ? 0 : a.w.frames[a.w.frame].local_base;
   local_access(a.w, a.m, a.address, mask, base, false);
 }

@@ -1,9 +1,9 @@
 // wgmma: asynchronous warpgroup multiplications.
 //
-// Each warp of a warpgroup issues the same sequence; the n-th wgmma of the four warps is one operation on 64
-// rows. It is performed as a whole (so that B is unpacked once) when a wait demands it and all four warps have
-// issued it. Touching a register of one in flight is what ptxas repairs by inserting a wait (C7514, C7517):
-// the value is made right here too, and a finding says so.
+// Each warp of a warpgroup issues the same sequence; the n-th wgmma of the four warps is one
+// operation on 64 rows. It is performed as a whole (so that B is unpacked once) when a wait demands
+// it and all four warps have issued it. Touching a register of one in flight is what ptxas repairs
+// by inserting a wait (C7514, C7517): the value is made right here too, and a finding says so.
 
 #include <fmt/format.h>
 
@@ -16,7 +16,8 @@ namespace ptxbench::emu {
 namespace {
 
 // Bounding range of an operand in shared memory.
-void cover(uint64_t descriptor, bool mn_major, int bytes, int mn, int k, uint32_t* lo, uint32_t* hi) {
+void cover(uint64_t descriptor, bool mn_major, int bytes, int mn, int k, uint32_t* lo,
+           uint32_t* hi) {
   MatrixDescriptor d = decode_descriptor(descriptor);
   // Swizzling permutes inside aligned 128..1024-byte atoms: corners give the range up to one atom.
   for (int a : {0, mn - 1})
@@ -28,8 +29,8 @@ void cover(uint64_t descriptor, bool mn_major, int bytes, int mn, int k, uint32_
     }
 }
 
-void check_operand(Warp& w, uint64_t descriptor, bool mn_major, int bytes, int mn, int k, const char* reader,
-                   bool first, bool* poisoned) {
+void check_operand(Warp& w, uint64_t descriptor, bool mn_major, int bytes, int mn, int k,
+                   const char* reader, bool first, bool* poisoned) {
   Cta& c = *w.cta;
   Executor& e = *w.exec;
   uint32_t lo = ~0u, hi = 0;
@@ -37,12 +38,14 @@ void check_operand(Warp& w, uint64_t descriptor, bool mn_major, int bytes, int m
   if (lo < kReservedShared || hi > c.shared_bytes) {
     // The range is generous; look at every chunk before accusing.
     uint32_t bad = ~0u;
-    for_each_chunk(decode_descriptor(descriptor), mn_major, bytes, mn, k, [&](uint32_t at, uint32_t n) {
-      if ((at < kReservedShared || at + n > c.shared_bytes) && bad == ~0u) bad = at;
-    });
+    for_each_chunk(decode_descriptor(descriptor), mn_major, bytes, mn, k,
+                   [&](uint32_t at, uint32_t n) {
+                     if ((at < kReservedShared || at + n > c.shared_bytes) && bad == ~0u) bad = at;
+                   });
     if (bad != ~0u) {
       std::string message = fmt::format("{} reaches shared offset {} of {} bytes", reader,
-                                        static_cast<int64_t>(bad) - kReservedShared, c.shared_bytes - kReservedShared);
+                                        static_cast<int64_t>(bad) - kReservedShared,
+                                        c.shared_bytes - kReservedShared);
       return e.fault(w, "out-of-bounds", ~0u, std::move(message),
                      "check the descriptor's start, leading and stride byte offsets", bad);
     }
@@ -50,19 +53,21 @@ void check_operand(Warp& w, uint64_t descriptor, bool mn_major, int bytes, int m
   }
   // Each of the four warps needs to know that the operand has arrived; the rest is checked once.
   if (Executor::may_be_unobserved(w, c, lo, hi - lo))
-    for_each_chunk(decode_descriptor(descriptor), mn_major, bytes, mn, k, [&](uint32_t at, uint32_t n) {
-      if (!*poisoned) *poisoned = !e.check_arrival(w, c, at, n, ~0u, reader);
-    });
+    for_each_chunk(decode_descriptor(descriptor), mn_major, bytes, mn, k,
+                   [&](uint32_t at, uint32_t n) {
+                     if (!*poisoned) *poisoned = !e.check_arrival(w, c, at, n, ~0u, reader);
+                   });
   if (!first) return;
   bool clean = true, reported = false;
   for (uint32_t kib = lo >> 10; kib <= (hi - 1) >> 10; kib++) clean &= c.unclean[kib] == 0;
   if (!clean)
-    for_each_chunk(decode_descriptor(descriptor), mn_major, bytes, mn, k, [&](uint32_t at, uint32_t n) {
-      if (reported || Executor::is_clean(c, at, n)) return;
-      reported = true;   // one finding a wgmma is enough
-      *poisoned |= (c.shadow[at] & kInFlight) != 0;
-      e.diagnose_read(w, c, at, n, ~0u, reader);
-    });
+    for_each_chunk(decode_descriptor(descriptor), mn_major, bytes, mn, k,
+                   [&](uint32_t at, uint32_t n) {
+                     if (reported || Executor::is_clean(c, at, n)) return;
+                     reported = true;  // one finding a wgmma is enough
+                     *poisoned |= (c.shadow[at] & kInFlight) != 0;
+                     e.diagnose_read(w, c, at, n, ~0u, reader);
+                   });
   bool generic = false;
   for (uint32_t kib = lo >> 10; kib <= (hi - 1) >> 10; kib++) generic |= c.generic_kib[kib] != 0;
   if (generic)
@@ -139,7 +144,8 @@ void Executor::matrix_access(Warp& w, const MicroOp& op, uint32_t pc) {
   auto uses = [&](const WgmmaOp& x, Slot slot) {
     const auto& d = x.site->d;
     const auto& a = x.site->a;
-    return std::find(d.begin(), d.end(), slot) != d.end() || std::find(a.begin(), a.end(), slot) != a.end();
+    return std::find(d.begin(), d.end(), slot) != d.end() ||
+           std::find(a.begin(), a.end(), slot) != a.end();
   };
   for (size_t i = 0; i < g.ops.size(); i++) {
     const WgmmaOp& x = g.ops[i];
@@ -156,7 +162,8 @@ void Executor::matrix_access(Warp& w, const MicroOp& op, uint32_t pc) {
     w.pc = pc + 1;
     report(w, "wgmma-register-access", plan::HazardClass::repaired, w.active,
            "a register of a wgmma in flight is used before wgmma.wait_group",
-           "the assembler inserts a wait (advisory C7514 or C7517), which serialises the pipeline: wait before using "
+           "the assembler inserts a wait (advisory C7514 or C7517), which serialises the pipeline: "
+           "wait before using "
            "accumulators");
     w.pc = saved;
   }
@@ -168,7 +175,8 @@ bool Executor::force_wgmma(Cluster& c) {
     for (auto& wp : cta->warps)
       for (Fragment& f : wp->others) {
         if (f.wait.kind != Wait::Kind::wgmma_partners) continue;
-        report_at(*cta, static_cast<int>(wp->index), f.pc, "warpgroup-incomplete", plan::HazardClass::fatal, f.mask,
+        report_at(*cta, static_cast<int>(wp->index), f.pc, "warpgroup-incomplete",
+                  plan::HazardClass::fatal, f.mask,
                   "a wgmma was not issued by all four warps of the warpgroup",
                   "wgmma is collective over four consecutive warps starting at a multiple of 4");
         // Those who came get their rows; the others are given up, so that the wait ends.
@@ -197,20 +205,22 @@ void wgmma_issue(RegisterView& v, const MicroOp& op, uint32_t) {
   if (w.matrix_dirty) {
     e.report(w, "wgmma-fence-missing", plan::HazardClass::repaired, w.active,
              "registers of the wgmma were written without a wgmma.fence before it",
-             "the assembler inserts wgmma.fence (advisory C7519): execute it once after initialising accumulators");
+             "the assembler inserts wgmma.fence (advisory C7519): execute it once after "
+             "initialising accumulators");
     w.matrix_dirty = false;
   }
   uint64_t a_desc = site.form.a_in_registers ? 0 : source<uint64_t>(v, site.a_descriptor)[0];
   uint64_t b_desc = source<uint64_t>(v, site.b_descriptor)[0];
-  bool scale = site.scale_d_pred < 0
-                   ? site.scale_d_value
-                   : (v.preds[site.scale_d_pred] & 1) != static_cast<uint32_t>(site.scale_d_negated);
+  bool scale = site.scale_d_pred < 0 ? site.scale_d_value
+                                     : (v.preds[site.scale_d_pred] & 1) !=
+                                           static_cast<uint32_t>(site.scale_d_negated);
   uint64_t number = w.wgmma_issued++;
-  if (number < g.first) return;   // performed without this warp; reported when that happened
+  if (number < g.first) return;  // performed without this warp; reported when that happened
   bool is_first = number - g.first == g.ops.size(), poisoned = false;
   const WgmmaForm& f = site.form;
   int ab = element_bytes(f.a), bb = element_bytes(f.b);
-  if (!f.a_in_registers) check_operand(w, a_desc, f.a_mn_major, ab, 64, f.k, "wgmma (matrix A)", is_first, &poisoned);
+  if (!f.a_in_registers)
+    check_operand(w, a_desc, f.a_mn_major, ab, 64, f.k, "wgmma (matrix A)", is_first, &poisoned);
   check_operand(w, b_desc, f.b_mn_major, bb, f.n, f.k, "wgmma (matrix B)", is_first, &poisoned);
   if (e.launch().stop) return;
   if (is_first) {
@@ -225,10 +235,12 @@ void wgmma_issue(RegisterView& v, const MicroOp& op, uint32_t) {
     g.ops.push_back(fresh);
   }
   WgmmaOp& mine = g.ops[number - g.first];
-  if (mine.site != &site || mine.a_descriptor != a_desc || mine.b_descriptor != b_desc || mine.scale_d != scale)
-    e.report(w, "warpgroup-divergence", plan::HazardClass::fatal, w.active,
-             "the warps of the warpgroup issue different wgmmas (instruction, descriptors or scale-d)",
-             "all four warps must execute the same wgmma with the same descriptors");
+  if (mine.site != &site || mine.a_descriptor != a_desc || mine.b_descriptor != b_desc ||
+      mine.scale_d != scale)
+    e.report(
+        w, "warpgroup-divergence", plan::HazardClass::fatal, w.active,
+        "the warps of the warpgroup issue different wgmmas (instruction, descriptors or scale-d)",
+        "all four warps must execute the same wgmma with the same descriptors");
   mine.issued |= self;
   if (poisoned) mine.poisoned |= self;
   mine.regs[w.index % 4] = v.regs;
@@ -247,10 +259,12 @@ void wgmma_wait(RegisterView& v, const MicroOp& op, uint32_t) {
   Warp& w = warp_of(v);
   Executor& e = *w.exec;
   Warpgroup& g = w.cta->warpgroups[w.index / 4];
-  if (op.imm == 0 && (w.wgmma_groups.empty() ? w.wgmma_issued > 0 : w.wgmma_groups.back() < w.wgmma_issued)) {
-    e.report(w, "wgmma-commit-missing", plan::HazardClass::repaired, w.active,
-             "wgmmas were issued after the last wgmma.commit_group and are not covered by this wait",
-             "wgmma.commit_group before wgmma.wait_group");
+  if (op.imm == 0 &&
+      (w.wgmma_groups.empty() ? w.wgmma_issued > 0 : w.wgmma_groups.back() < w.wgmma_issued)) {
+    e.report(
+        w, "wgmma-commit-missing", plan::HazardClass::repaired, w.active,
+        "wgmmas were issued after the last wgmma.commit_group and are not covered by this wait",
+        "wgmma.commit_group before wgmma.wait_group");
     w.wgmma_groups.push_back(w.wgmma_issued);
   }
   if (w.wgmma_groups.size() <= op.imm) return;

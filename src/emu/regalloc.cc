@@ -12,9 +12,9 @@ using ptx::Instruction;
 using ptx::Op;
 
 struct Block {
-  uint32_t first = 0, last = 0;                // instruction numbers, inclusive
+  uint32_t first = 0, last = 0;  // instruction numbers, inclusive
   std::vector<uint32_t> successors;
-  std::vector<uint64_t> use, def, in, out;     // bit sets over registers
+  std::vector<uint64_t> use, def, in, out;  // bit sets over registers
 };
 
 struct Interval {
@@ -109,14 +109,17 @@ class Liveness {
   void connect(uint32_t b, uint32_t n) {
     Block& block = blocks_[b];
     const Instruction& last = *instructions_[block.last];
-    auto add = [&](uint32_t at) { if (at < n) block.successors.push_back(block_of_[at]); };
+    auto add = [&](uint32_t at) {
+      if (at < n) block.successors.push_back(block_of_[at]);
+    };
     if (last.op == Op::bra && !last.operands.empty() &&
         last.operands[0].kind == ptx::Operand::Kind::label)
       add(label_at_[last.operands[0].index]);
     if (last.op == Op::brx_idx)
       for (const ptx::Operand& o : last.operands)
-        if (auto t = tables_.find(o.index); t != tables_.end() && (o.kind == ptx::Operand::Kind::label ||
-                                                                   o.kind == ptx::Operand::Kind::string))
+        if (auto t = tables_.find(o.index);
+            t != tables_.end() &&
+            (o.kind == ptx::Operand::Kind::label || o.kind == ptx::Operand::Kind::string))
           for (uint32_t l : t->second) add(label_at_[l]);
     bool falls = !ends_block(last.op) || last.guard != ptx::kNone;
     if (falls) add(block.last + 1);
@@ -124,9 +127,11 @@ class Liveness {
     block.in.assign(words_, 0), block.out.assign(words_, 0);
     for (uint32_t i = block.first; i <= block.last; i++) {
       ptx::for_each_register(*instructions_[i], [&](uint32_t r, bool w) {
-        if (!w && !(block.def[r / 64] >> (r % 64) & 1)) block.use[r / 64] |= uint64_t{1} << (r % 64);
+        if (!w && !(block.def[r / 64] >> (r % 64) & 1))
+          block.use[r / 64] |= uint64_t{1} << (r % 64);
       });
-      // A guarded write keeps the old value in other lanes, so it does not end the old value's life.
+      // A guarded write keeps the old value in other lanes, so it does not end the old value's
+      // life.
       bool kills = instructions_[i]->guard == ptx::kNone;
       ptx::for_each_register(*instructions_[i], [&](uint32_t r, bool w) {
         if (!w) return;
@@ -151,7 +156,8 @@ class Liveness {
     }
   }
 
-  // A wgmma reads and writes its registers until a wait: nobody else may get their slots before the next one.
+  // A wgmma reads and writes its registers until a wait: nobody else may get their slots before the
+  // next one.
   void extend_matrix(std::vector<Interval>& iv) {
     uint32_t n = static_cast<uint32_t>(instructions_.size());
     std::vector<uint32_t> next_wait(n + 1, 2 * n);
@@ -172,7 +178,9 @@ class Liveness {
 };
 
 // One pool per width; predicates are the fifth.
-int pool_of(int bytes) { return bytes == 0 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4; }
+int pool_of(int bytes) {
+  return bytes == 0 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4;
+}
 
 }  // namespace
 
@@ -192,7 +200,9 @@ RegisterLayout allocate_registers(const ptx::Function& f) {
   std::sort(iv.begin(), iv.end(), [](const Interval& a, const Interval& b) {
     return std::tie(a.start, a.reg) < std::tie(b.start, b.reg);
   });
-  struct Active { uint32_t end, number; };
+  struct Active {
+    uint32_t end, number;
+  };
   std::vector<Active> active[5];
   std::vector<uint32_t> free[5];
   uint32_t count[5] = {};
@@ -225,8 +235,8 @@ RegisterLayout allocate_registers(const ptx::Function& f) {
   layout.live_slots = static_cast<int>(count[1] + count[2] + 2 * count[3] + 4 * count[4]);
   for (const Interval& v : iv) {
     int p = pool_of(register_bytes(f.registers[v.reg]));
-    layout.slot[v.reg] = static_cast<Slot>(
-        p == 0 ? kFixedPredicates + number[v.reg] : base[p] + number[v.reg] * lane_bytes[p] * 32);
+    layout.slot[v.reg] = static_cast<Slot>(p == 0 ? kFixedPredicates + number[v.reg]
+                                                  : base[p] + number[v.reg] * lane_bytes[p] * 32);
   }
   return layout;
 }

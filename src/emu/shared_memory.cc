@@ -1,5 +1,6 @@
-// The shadow of shared memory: which bytes were written, are about to be written by a copy in flight, or belong
-// to a live mbarrier; and which generic-proxy writes the async proxy may not see yet.
+// The shadow of shared memory: which bytes were written, are about to be written by a copy in
+// flight, or belong to a live mbarrier; and which generic-proxy writes the async proxy may not see
+// yet.
 
 #include <fmt/format.h>
 
@@ -26,7 +27,9 @@ void set_shadow(Cta& c, uint32_t offset, uint32_t bytes, uint8_t value) {
 
 }  // namespace
 
-void Executor::mark_clean(Cta& c, uint32_t offset, uint32_t bytes) { set_shadow(c, offset, bytes, kWritten); }
+void Executor::mark_clean(Cta& c, uint32_t offset, uint32_t bytes) {
+  set_shadow(c, offset, bytes, kWritten);
+}
 
 void Executor::mark_in_flight(Cta& c, uint32_t offset, uint32_t bytes) {
   set_shadow(c, offset, bytes, kInFlight);
@@ -75,13 +78,13 @@ void Executor::diagnose_read(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, u
     report(w, "async-early-read", plan::HazardClass::fatal, lanes,
            fmt::format("{} reads {}, which an asynchronous copy still in flight will write", reader,
                        shared_symbol(c, first_flight)),
-           "wait on the copy's mbarrier (or wait_group) before reading its destination", first_flight,
-           shared_symbol(c, first_flight));
+           "wait on the copy's mbarrier (or wait_group) before reading its destination",
+           first_flight, shared_symbol(c, first_flight));
   } else if (seen & kBarrierWord) {
     report(w, "mbarrier-access", plan::HazardClass::fatal, lanes,
            fmt::format("{} touches {}, a live mbarrier object", reader, shared_symbol(c, offset)),
-           "only mbarrier instructions may access a live mbarrier; mbarrier.inval ends its life", offset,
-           shared_symbol(c, offset));
+           "only mbarrier instructions may access a live mbarrier; mbarrier.inval ends its life",
+           offset, shared_symbol(c, offset));
   } else if (first_unwritten != ~0u) {
     report(w, "uninitialized-read", plan::HazardClass::latent, lanes,
            fmt::format("{} reads {}, which nothing has written", reader,
@@ -93,16 +96,19 @@ void Executor::diagnose_read(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, u
 
 void Executor::check_proxy(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, const char* reader) {
   if (c.generic_kib.empty() || bytes == 0) return;
-  uint32_t last = std::min<uint32_t>(offset + bytes - 1, static_cast<uint32_t>(c.shared.size()) - 1);
+  uint32_t last =
+      std::min<uint32_t>(offset + bytes - 1, static_cast<uint32_t>(c.shared.size()) - 1);
   for (uint32_t kib = offset >> 10; kib <= last >> 10; kib++) {
     if (!c.generic_kib[kib]) continue;
-    uint32_t from = std::max(offset, kib << 10) >> 4, to = std::min(last, ((kib + 1) << 10) - 1) >> 4;
+    uint32_t from = std::max(offset, kib << 10) >> 4,
+             to = std::min(last, ((kib + 1) << 10) - 1) >> 4;
     for (uint32_t g = from; g <= to; g++) {
       uint64_t entry = c.generic_writes[g];
       if (!entry) continue;
       uint64_t seq = entry >> 8;
       uint32_t writer = static_cast<uint32_t>(entry & 0xff);
-      // Covered if the writer fenced afterwards, or anyone synchronised with the write and then fenced.
+      // Covered if the writer fenced afterwards, or anyone synchronised with the write and then
+      // fenced.
       bool covered = false;
       for (const auto& x : c.warps) {
         if (x->fence_seq <= seq) continue;
@@ -110,26 +116,30 @@ void Executor::check_proxy(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, con
         if (covered) break;
       }
       if (covered || writer == 0xff) continue;
-      report(w, "missing-proxy-fence", plan::HazardClass::latent, 0,
-             fmt::format("{} reads {} through the async proxy; warp {} wrote it with ordinary stores and no "
-                         "fence.proxy.async lies between",
-                         reader, shared_symbol(c, g << 4), writer),
-             "each writing thread executes fence.proxy.async.shared::cta after its stores, before the barrier",
-             g << 4, shared_symbol(c, g << 4));
+      report(
+          w, "missing-proxy-fence", plan::HazardClass::latent, 0,
+          fmt::format(
+              "{} reads {} through the async proxy; warp {} wrote it with ordinary stores and no "
+              "fence.proxy.async lies between",
+              reader, shared_symbol(c, g << 4), writer),
+          "each writing thread executes fence.proxy.async.shared::cta after its stores, before the "
+          "barrier",
+          g << 4, shared_symbol(c, g << 4));
       return;
     }
   }
 }
 
-void Executor::check_source_in_flight(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, const char* writer) {
+void Executor::check_source_in_flight(Warp& w, Cta& c, uint32_t offset, uint32_t bytes,
+                                      const char* writer) {
   auto overlaps = [&](uint32_t lo, uint32_t hi) { return offset < hi && offset + bytes > lo; };
   if (overlaps(c.store_lo, c.store_hi))
     for (const auto& x : c.warps)
       for (const BulkStore& s : x->stores)
         if (overlaps(s.shared_lo, s.shared_hi)) {
           report(w, "async-source-overwritten", plan::HazardClass::fatal, 0,
-                 fmt::format("{} writes {}, which a bulk store of warp {} may still be reading", writer,
-                             shared_symbol(c, std::max(offset, s.shared_lo)), x->index),
+                 fmt::format("{} writes {}, which a bulk store of warp {} may still be reading",
+                             writer, shared_symbol(c, std::max(offset, s.shared_lo)), x->index),
                  "cp.async.bulk.wait_group.read before the buffer is used again", offset,
                  shared_symbol(c, offset));
           return;
@@ -137,7 +147,8 @@ void Executor::check_source_in_flight(Warp& w, Cta& c, uint32_t offset, uint32_t
   if (overlaps(c.wgmma_lo, c.wgmma_hi))
     for (const Warpgroup& g : c.warpgroups)
       for (const WgmmaOp& op : g.ops)
-        if (bool hits_a = overlaps(op.a.lo, op.a.hi); op.done != 0xf && (hits_a || overlaps(op.b.lo, op.b.hi))) {
+        if (bool hits_a = overlaps(op.a.lo, op.a.hi);
+            op.done != 0xf && (hits_a || overlaps(op.b.lo, op.b.hi))) {
           report(w, "async-operand-overwritten", plan::HazardClass::fatal, 0,
                  fmt::format("{} writes {}, which a wgmma in flight may still be reading", writer,
                              shared_symbol(c, std::max(offset, hits_a ? op.a.lo : op.b.lo))),

@@ -1,6 +1,6 @@
 #pragma once
-// What a replay of a launch plan reports: findings with their certainty, what ran how often, and how the
-// replay ended. Filled by the executors (src/emu, src/device), read by the evaluator.
+// What a replay of a launch plan reports: findings with their certainty, what ran how often, and
+// how the replay ended. Filled by the executors (src/emu, src/device), read by the evaluator.
 
 #include <array>
 #include <cstdint>
@@ -11,54 +11,54 @@
 
 namespace ptxbench::plan {
 
-// fatal: certain to be wrong on silicon. latent: violates the ISA's rules, a given chip may hide it.
-// repaired: the assembler mends it. advice: no rule broken, costs speed.
+// fatal: certain to be wrong on silicon. latent: violates the ISA's rules, a given chip may hide
+// it. repaired: the assembler mends it. advice: no rule broken, costs speed.
 enum class HazardClass : uint8_t { fatal, latent, repaired, advice };
 
 struct Finding {
-  std::string kind;           // stable slug: "out-of-bounds", "deadlock", "async-early-read", ...
+  std::string kind;  // stable slug: "out-of-bounds", "deadlock", "async-early-read", ...
   HazardClass hazard = HazardClass::fatal;
   std::string kernel;
-  std::string message;        // plain-language cause
+  std::string message;  // plain-language cause
   std::string hint;
-  std::string file;           // CUDA source (innermost .loc)
+  std::string file;  // CUDA source (innermost .loc)
   int line = 0;
   std::vector<std::pair<std::string, int>> inlined_at;  // outwards, file and line
   int ptx_line = 0;
-  std::string ptx;            // text of the instruction
+  std::string ptx;  // text of the instruction
   std::array<uint32_t, 3> cta{};
   int warp = -1;
   uint32_t lanes = 0;
   uint64_t address = 0;
-  std::string symbol;         // what the address belongs to: "C[12,7]"-like or variable + offset
-  uint64_t count = 1;         // same kind at the same instruction
+  std::string symbol;  // what the address belongs to: "C[12,7]"-like or variable + offset
+  uint64_t count = 1;  // same kind at the same instruction
 };
 
 // How often an instruction family ran. warps: warp-level executions with at least one active lane;
 // threads: predicate-true thread executions; static_count: sites in the kernels that were launched.
 struct FamilyCount {
-  std::string family;         // "wgmma.mma_async", "cp.async.bulk.tensor.load", "mbarrier.try_wait", ...
+  std::string family;  // "wgmma.mma_async", "cp.async.bulk.tensor.load", "mbarrier.try_wait", ...
   uint64_t static_count = 0, warps = 0, threads = 0;
 };
 
 struct KernelStats {
   std::string kernel;
   uint64_t launches = 0, ctas = 0, warp_instructions = 0, thread_instructions = 0;
-  double tensor_flop = 0;                       // multiply and add counted separately
+  double tensor_flop = 0;  // multiply and add counted separately
   std::vector<std::pair<std::string, double>> tensor_flop_by_type;  // e.g. {"bf16.bf16.f32", 6e11}
   uint64_t global_load_bytes = 0, global_store_bytes = 0;           // by generic loads/stores
   uint64_t bulk_load_bytes = 0, bulk_store_bytes = 0;               // by TMA and bulk copies
   uint64_t shared_load_bytes = 0, shared_store_bytes = 0;
-  int registers = 0;                            // emulator: live 32-bit slots after allocation
+  int registers = 0;  // emulator: live 32-bit slots after allocation
 };
 
 enum class RunStatus : uint8_t {
-  completed,      // every step ran (there may be findings)
-  fault,          // stopped by a fatal finding
+  completed,  // every step ran (there may be findings)
+  fault,      // stopped by a fatal finding
   deadlock,
-  step_budget,    // instruction budget used up
-  wall_budget,    // time budget used up
-  unsupported,    // infrastructure: something this device cannot do; message names it
+  step_budget,  // instruction budget used up
+  wall_budget,  // time budget used up
+  unsupported,  // infrastructure: something this device cannot do; message names it
 };
 
 struct RunResult {
@@ -76,10 +76,10 @@ enum class AsyncMode : uint8_t { late, eager };
 struct RunOptions {
   TensorMode tensor = TensorMode::hw;
   AsyncMode async = AsyncMode::late;
-  int threads = 0;                     // 0 = all cores
-  uint64_t step_budget = 0;            // warp instructions over the whole plan; 0 = none
-  double wall_budget_s = 0;            // 0 = none
-  std::string schedule = "inorder";    // or "random:SEED"
+  int threads = 0;                   // 0 = all cores
+  uint64_t step_budget = 0;          // warp instructions over the whole plan; 0 = none
+  double wall_budget_s = 0;          // 0 = none
+  std::string schedule = "inorder";  // or "random:SEED"
   std::function<void(const std::string& what, double fraction)> progress;  // may be empty
 };
 

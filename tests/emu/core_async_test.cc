@@ -9,7 +9,8 @@ namespace {
 using plan::HazardClass;
 using plan::RunStatus;
 
-// A bulk copy of 256 bytes into shared memory; `middle` runs between the copy and the read of its destination.
+// A bulk copy of 256 bytes into shared memory; `middle` runs between the copy and the read of its
+// destination.
 std::string bulk_kernel(const std::string& expect, const std::string& middle) {
   return R"(.visible .entry k(.param .u64 p0, .param .u64 p1) {
     .reg .pred %p<5>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
@@ -21,11 +22,13 @@ std::string bulk_kernel(const std::string& expect, const std::string& middle) {
     @%p1 bra START;
     mbarrier.init.shared::cta.b64 [%r2], 1;
     fence.mbarrier_init.release.cluster;
-    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], )" + expect + R"(;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], )" +
+         expect + R"(;
     cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 256, [%r2];
   START:
     bar.sync 0;
-)" + middle + R"(
+)" + middle +
+         R"(
     shl.b32 %r4, %r1, 2; add.u32 %r4, %r4, %r3;
     ld.shared.u32 %r5, [%r4];
     mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd2, %rd3;
@@ -60,7 +63,8 @@ TEST(CoreAsync, BulkCopyArrivesAtTheWait) {
   }
 }
 
-// Without the wait the value is poison and the finding is there, however early the copy is performed.
+// Without the wait the value is poison and the finding is there, however early the copy is
+// performed.
 TEST(CoreAsync, ReadingBeforeTheWaitIsAnEarlyReadOfPoison) {
   for (auto mode : {plan::AsyncMode::late, plan::AsyncMode::eager}) {
     PtxRun r = bulk_run(bulk_kernel("256", ""), mode);
@@ -94,7 +98,8 @@ TEST(CoreAsync, WrongTransactionCountIsADeadlockWithTheMissingBytes) {
   PtxRun more = bulk_run(bulk_kernel("260", kWait), plan::AsyncMode::late);
   EXPECT_EQ(more.result.status, RunStatus::deadlock);
   ASSERT_TRUE(more.finding("deadlock"));
-  EXPECT_NE(more.finding("deadlock")->message.find("4 bytes of transactions missing"), std::string::npos)
+  EXPECT_NE(more.finding("deadlock")->message.find("4 bytes of transactions missing"),
+            std::string::npos)
       << more.finding("deadlock")->message;
   EXPECT_NE(more.finding("deadlock")->hint.find("expect_tx"), std::string::npos);
   PtxRun less = bulk_run(bulk_kernel("128", kWait), plan::AsyncMode::late);
@@ -125,13 +130,15 @@ PtxRun store_run(const std::string& fence, const std::string& after, plan::Async
     shl.b32 %r4, %r1, 2; add.u32 %r4, %r4, %r3;
     add.u32 %r5, %r1, 100;
     st.shared.u32 [%r4], %r5;
-    )" + fence + R"(
+    )" + fence +
+          R"(
     bar.sync 0;
     setp.ne.u32 %p1, %r1, 0;
     @%p1 bra END;
     cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r3], 256;
     cp.async.bulk.commit_group;
-    )" + after + R"(
+    )" + after +
+          R"(
   END: ret; })";
   r.buffers = {output_of("out", 256)};
   r.block = {64};
@@ -151,19 +158,21 @@ TEST(CoreAsync, BulkStoreNeedsTheProxyFence) {
     const plan::Finding* f = bad.finding("missing-proxy-fence");
     ASSERT_TRUE(f) << bad.kinds();
     EXPECT_EQ(f->hazard, HazardClass::latent);
-    EXPECT_EQ(values_of<uint32_t>(bad.buffers[0])[63], 163u);   // latent: the values are right
+    EXPECT_EQ(values_of<uint32_t>(bad.buffers[0])[63], 163u);  // latent: the values are right
   }
 }
 
 // The issuing thread may fence for the others once a barrier has ordered their writes before it.
 TEST(CoreAsync, FenceAfterTheBarrierByTheIssuerCoversTheOthers) {
-  PtxRun r = store_run("bar.sync 1; fence.proxy.async.shared::cta;", "cp.async.bulk.wait_group.read 0;", plan::AsyncMode::late);
+  PtxRun r = store_run("bar.sync 1; fence.proxy.async.shared::cta;",
+                       "cp.async.bulk.wait_group.read 0;", plan::AsyncMode::late);
   EXPECT_EQ(r.kinds(), "");
 }
 
 TEST(CoreAsync, ReusingTheSourceBeforeTheWaitIsFatalAndShowsInTheValues) {
-  PtxRun r = store_run("fence.proxy.async.shared::cta;",
-                       "st.shared.u32 [buf], 7; cp.async.bulk.wait_group.read 0;", plan::AsyncMode::late);
+  PtxRun r =
+      store_run("fence.proxy.async.shared::cta;",
+                "st.shared.u32 [buf], 7; cp.async.bulk.wait_group.read 0;", plan::AsyncMode::late);
   const plan::Finding* f = r.finding("async-source-overwritten");
   ASSERT_TRUE(f) << r.kinds();
   EXPECT_EQ(f->hazard, HazardClass::fatal);
@@ -188,7 +197,8 @@ TEST(CoreAsync, CpAsyncGroupsCompleteAtTheirWait) {
         cp.async.commit_group;
         cp.async.ca.shared.global [%r1+16], [%rd1+16], 16, 8;
         cp.async.commit_group;
-        cp.async.wait_group )" + std::to_string(left) + R"(;
+        cp.async.wait_group )" +
+              std::to_string(left) + R"(;
         ld.shared.u32 %r2, [buf+4]; ld.shared.u32 %r3, [buf+20]; ld.shared.u32 %r4, [buf+28];
         st.global.u32 [%rd2], %r2; st.global.u32 [%rd2+4], %r3; st.global.u32 [%rd2+8], %r4;
         ret; })";
@@ -202,7 +212,7 @@ TEST(CoreAsync, CpAsyncGroupsCompleteAtTheirWait) {
       if (left == 0 || mode == plan::AsyncMode::eager) {
         EXPECT_EQ(r.kinds(), "");
         EXPECT_EQ(out[1], 16u);
-        EXPECT_EQ(out[2], 0u);   // beyond the source size: zeros
+        EXPECT_EQ(out[2], 0u);  // beyond the source size: zeros
       } else {
         EXPECT_TRUE(r.finding("async-early-read")) << r.kinds();
         EXPECT_EQ(out[1], 0xffffffffu);
@@ -211,9 +221,10 @@ TEST(CoreAsync, CpAsyncGroupsCompleteAtTheirWait) {
 }
 
 // ------------------------------------------------------------------------------------------- wgmma
-// D[64,8] = A[64,16] * B[8,16]^T, K-major without swizzle, written to shared memory by ordinary stores.
-// `parts` replaces: {fence} after the stores, {init} before, {commit}, {wait}.
-std::string wgmma_kernel(std::string fence, std::string arrive, std::string commit, std::string wait) {
+// D[64,8] = A[64,16] * B[8,16]^T, K-major without swizzle, written to shared memory by ordinary
+// stores. `parts` replaces: {fence} after the stores, {init} before, {commit}, {wait}.
+std::string wgmma_kernel(std::string fence, std::string arrive, std::string commit,
+                         std::string wait) {
   return R"(.visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) {
     .reg .pred %p<5>; .reg .b16 %rs<4>; .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .f32 %f<8>;
     .shared .align 128 .b8 sa[2048]; .shared .align 128 .b8 sb[256];
@@ -229,34 +240,41 @@ std::string wgmma_kernel(std::string fence, std::string arrive, std::string comm
     ld.global.u16 %rs1, [%rd5];
     shl.b32 %r8, %r1, 1; add.u32 %r8, %r8, %r3;
     st.shared.u16 [%r8], %rs1;
-    )" + fence + R"(
+    )" + fence +
+         R"(
     bar.sync 0;
     // start>>4 | LBO 128 >> 4 << 16 | SBO 256 >> 4 << 32
     shr.u32 %r9, %r2, 4; cvt.u64.u32 %rd6, %r9; or.b64 %rd6, %rd6, 0x1000080000;
     shr.u32 %r9, %r3, 4; cvt.u64.u32 %rd7, %r9; or.b64 %rd7, %rd7, 0x1000080000;
     mov.f32 %f1, 0f00000000; mov.f32 %f2, 0f00000000; mov.f32 %f3, 0f00000000; mov.f32 %f4, 0f00000000;
-    )" + arrive + R"(
+    )" + arrive +
+         R"(
     wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, %rd6, %rd7, 1, 1, 1, 0, 0;
-    )" + commit + "\n" + wait + R"(
+    )" + commit +
+         "\n" + wait + R"(
     mul.wide.u32 %rd4, %r1, 16; add.s64 %rd5, %rd3, %rd4;
     st.global.v4.f32 [%rd5], {%f1, %f2, %f3, %f4};
     ret; })";
 }
 
 constexpr char kFence[] = "fence.proxy.async.shared::cta;", kArrive[] = "wgmma.fence.sync.aligned;",
-               kCommit[] = "wgmma.commit_group.sync.aligned;", kGroupWait[] = "wgmma.wait_group.sync.aligned 0;";
+               kCommit[] = "wgmma.commit_group.sync.aligned;",
+               kGroupWait[] = "wgmma.wait_group.sync.aligned 0;";
 
 // A[m][k] = m + k/16, B[n][k] = n - k, both exact in bf16 at these sizes.
 float a_value(int m, int k) { return static_cast<float>(m % 8) + static_cast<float>(k); }
 float b_value(int n, int k) { return static_cast<float>(n - k); }
 
-PtxRun wgmma_run(const std::string& ptx, plan::AsyncMode mode = plan::AsyncMode::late, uint32_t threads = 128) {
+PtxRun wgmma_run(const std::string& ptx, plan::AsyncMode mode = plan::AsyncMode::late,
+                 uint32_t threads = 128) {
   std::vector<uint16_t> a(1024), b(128);
   // Core matrices of 8 rows x 16 bytes; the next along K is 128 bytes on, along M (N) 256 bytes.
   auto at = [](int mn, int k) { return mn % 8 * 8 + k % 8 + k / 8 * 64 + mn / 8 * 128; };
   for (int k = 0; k < 16; k++) {
-    for (int m = 0; m < 64; m++) a[static_cast<size_t>(at(m, k))] = numeric::bf16_from_float(a_value(m, k));
-    for (int n = 0; n < 8; n++) b[static_cast<size_t>(at(n, k))] = numeric::bf16_from_float(b_value(n, k));
+    for (int m = 0; m < 64; m++)
+      a[static_cast<size_t>(at(m, k))] = numeric::bf16_from_float(a_value(m, k));
+    for (int n = 0; n < 8; n++)
+      b[static_cast<size_t>(at(n, k))] = numeric::bf16_from_float(b_value(n, k));
   }
   PtxRun r;
   r.ptx = ptx;
@@ -291,10 +309,14 @@ TEST(CoreWgmma, ProductIsRightInEveryMode) {
 
 // What ptxas mends is executed as mended: right values, a finding of class repaired.
 TEST(CoreWgmma, MissingFenceCommitOrWaitIsRepaired) {
-  struct Case { std::string ptx; const char* kind; };
-  for (const Case& c : {Case{wgmma_kernel(kFence, "", kCommit, kGroupWait), "wgmma-fence-missing"},
-                        Case{wgmma_kernel(kFence, kArrive, "", kGroupWait), "wgmma-commit-missing"},
-                        Case{wgmma_kernel(kFence, kArrive, kCommit, ""), "wgmma-register-access"}}) {
+  struct Case {
+    std::string ptx;
+    const char* kind;
+  };
+  for (const Case& c :
+       {Case{wgmma_kernel(kFence, "", kCommit, kGroupWait), "wgmma-fence-missing"},
+        Case{wgmma_kernel(kFence, kArrive, "", kGroupWait), "wgmma-commit-missing"},
+        Case{wgmma_kernel(kFence, kArrive, kCommit, ""), "wgmma-register-access"}}) {
     PtxRun r = wgmma_run(c.ptx);
     ASSERT_EQ(r.error, "");
     const plan::Finding* f = r.finding(c.kind);
@@ -314,20 +336,23 @@ TEST(CoreWgmma, OrdinaryStoresNeedAProxyFence) {
 }
 
 TEST(CoreWgmma, OverwritingAnOperandInFlightIsFatal) {
-  PtxRun r = wgmma_run(wgmma_kernel(kFence, kArrive, std::string(kCommit) + " st.shared.u32 [sa], 0;", kGroupWait));
+  PtxRun r = wgmma_run(
+      wgmma_kernel(kFence, kArrive, std::string(kCommit) + " st.shared.u32 [sa], 0;", kGroupWait));
   const plan::Finding* f = r.finding("async-operand-overwritten");
   ASSERT_TRUE(f) << r.kinds();
   EXPECT_EQ(f->hazard, HazardClass::fatal);
 }
 
 TEST(CoreWgmma, HalfAWarpgroupIsFatal) {
-  PtxRun r = wgmma_run(wgmma_kernel(kFence, kArrive, kCommit, kGroupWait), plan::AsyncMode::late, 64);
+  PtxRun r =
+      wgmma_run(wgmma_kernel(kFence, kArrive, kCommit, kGroupWait), plan::AsyncMode::late, 64);
   EXPECT_TRUE(r.finding("warpgroup-incomplete")) << r.kinds() << r.error;
 }
 
 // ------------------------------------------------------------------------------------------- TMA
 TEST(CoreTma, MulticastFillsEveryCtaAndClipsAtTheEdge) {
-  // A box of 8x8 u32 over a 10x12 tensor, at (4, 8): rows 8..11 and columns 4..9 exist, the rest is zero.
+  // A box of 8x8 u32 over a 10x12 tensor, at (4, 8): rows 8..11 and columns 4..9 exist, the rest is
+  // zero.
   PtxRun r;
   r.ptx = R"(.visible .entry k(.param .u64 p0, .param .u64 p1, .param .align 64 .b8 map[128]) {
     .reg .pred %p<5>; .reg .b16 %rs<3>; .reg .b32 %r<12>; .reg .b64 %rd<9>;

@@ -109,7 +109,8 @@ TEST(CoreBarrier, ReductionBarrierCountsPredicates) {
   for (uint32_t v : values_of<uint32_t>(r.buffers[0])) EXPECT_EQ(v, 150u);
 }
 
-// Two warps hand a value over with an mbarrier; the second phase is left without arrivals on request.
+// Two warps hand a value over with an mbarrier; the second phase is left without arrivals on
+// request.
 std::string handover(bool second_arrival) {
   return std::string(R"(.visible .entry k(.param .u64 p0) {
     .reg .pred %p<5>; .reg .b32 %r<9>; .reg .b64 %rd<5>;
@@ -168,15 +169,23 @@ TEST(CoreBarrier, MissingArrivalIsADeadlockOnTheNamedBarrier) {
 }
 
 TEST(CoreBarrier, MbarrierMisuseIsFound) {
-  struct Case { const char* body; const char* kind; };
-  for (const Case& c : {Case{"mbarrier.arrive.shared::cta.b64 _, [%r2];", "mbarrier-uninitialized"},
-                        Case{"mbarrier.init.shared::cta.b64 [%r2], 1; ld.shared.u32 %r3, [%r2];", "mbarrier-access"},
-                        Case{"mbarrier.init.shared::cta.b64 [%r2], 1; st.shared.u32 [%r2], 0;", "mbarrier-access"},
-                        Case{"mbarrier.init.shared::cta.b64 [%r2], 1; mbarrier.init.shared::cta.b64 [%r2], 1;", "mbarrier-reinit"},
-                        Case{"mbarrier.init.shared::cta.b64 [%r2], 2; mbarrier.arrive.shared::cta.b64 _, [%r2], 3;",
-                             "mbarrier-arrival-overflow"}}) {
+  struct Case {
+    const char* body;
+    const char* kind;
+  };
+  for (const Case& c :
+       {Case{"mbarrier.arrive.shared::cta.b64 _, [%r2];", "mbarrier-uninitialized"},
+        Case{"mbarrier.init.shared::cta.b64 [%r2], 1; ld.shared.u32 %r3, [%r2];",
+             "mbarrier-access"},
+        Case{"mbarrier.init.shared::cta.b64 [%r2], 1; st.shared.u32 [%r2], 0;", "mbarrier-access"},
+        Case{"mbarrier.init.shared::cta.b64 [%r2], 1; mbarrier.init.shared::cta.b64 [%r2], 1;",
+             "mbarrier-reinit"},
+        Case{"mbarrier.init.shared::cta.b64 [%r2], 2; mbarrier.arrive.shared::cta.b64 _, [%r2], 3;",
+             "mbarrier-arrival-overflow"}}) {
     PtxRun r;
-    r.ptx = std::string(".visible .entry k(.param .u64 p0) { .reg .b32 %r<9>; .shared .align 8 .b64 bar; mov.u32 %r2, bar; ") +
+    r.ptx = std::string(
+                ".visible .entry k(.param .u64 p0) { .reg .b32 %r<9>; .shared .align 8 .b64 bar; "
+                "mov.u32 %r2, bar; ") +
             c.body + " ret; }";
     r.buffers = {output_of("out", 4)};
     r.block = {1};

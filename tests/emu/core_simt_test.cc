@@ -158,8 +158,9 @@ TEST(CoreSimt, SubWordLoadsExtendAndVectorsKeepTheirOrder) {
     ld.global.v2.u32 {%r5, %r6}, [%rd1+8];
     st.global.v2.u32 [%rd2+16], {%r6, %r5};
     ret; })";
-  r.buffers = {buffer_of<uint8_t>("in", {1, 0x80, 0x34, 0xff, 5, 6, 7, 8, 1, 0, 0, 0, 2, 0, 0, 0}, true),
-               output_of("out", 24)};
+  r.buffers = {
+      buffer_of<uint8_t>("in", {1, 0x80, 0x34, 0xff, 5, 6, 7, 8, 1, 0, 0, 0, 2, 0, 0, 0}, true),
+      output_of("out", 24)};
   r.block = {1};
   r.go();
   ASSERT_EQ(r.error, "");

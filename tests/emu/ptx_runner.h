@@ -1,5 +1,6 @@
 #pragma once
-// Runs a PTX text on the emulator: buffers in, buffers and the run's report out. For tests of the core.
+// Runs a PTX text on the emulator: buffers in, buffers and the run's report out. For tests of the
+// core.
 
 #include <string>
 #include <vector>
@@ -32,7 +33,7 @@ std::vector<T> values_of(const TestBuffer& b) {
 
 // A kernel whose parameters are the buffers' addresses, then 32-bit scalars, then tensor maps.
 struct PtxRun {
-  std::string ptx;              // without the header lines
+  std::string ptx;  // without the header lines
   std::vector<TestBuffer> buffers;
   std::vector<uint32_t> scalars;
   std::vector<plan::TensorMapArgs> maps;  // global_address: index of the buffer
@@ -43,7 +44,7 @@ struct PtxRun {
   std::string target = "sm_90a";
 
   plan::RunResult result;
-  std::string error;            // of loading or launching: infrastructure
+  std::string error;  // of loading or launching: infrastructure
 
   PtxRun& go() {
     Emulator emulator;
@@ -57,8 +58,8 @@ struct PtxRun {
     request.dynamic_shared = dynamic_shared;
     std::vector<uint64_t> addresses;
     for (TestBuffer& b : buffers)
-      addresses.push_back(
-          emulator.memory().allocate(b.name, b.bytes.size(), b.initialized, b.read_only, b.bytes.data()));
+      addresses.push_back(emulator.memory().allocate(b.name, b.bytes.size(), b.initialized,
+                                                     b.read_only, b.bytes.data()));
     auto append = [&](const void* p, size_t n, size_t align) {
       request.params.resize((request.params.size() + align - 1) / align * align);
       const uint8_t* bytes = static_cast<const uint8_t*>(p);
