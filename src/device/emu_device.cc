@@ -22,6 +22,7 @@ class Replay {
     PB_RETURN_IF_ERROR(load_modules());
     if (result_.status != RunStatus::completed) return std::move(result_);
     PB_RETURN_IF_ERROR(bind(arguments));
+    if (result_.status != RunStatus::completed) return std::move(result_);
     for (const plan::Step& step : plan_.steps) {
       Result<void> done = std::visit([&](const auto& s) { return execute(s); }, step);
       if (!done.ok()) {
@@ -64,6 +65,12 @@ class Replay {
           break;
         }
         case plan::BufferRole::scratch:
+          if (!emulator_.memory().fits(b.size)) {
+            result_.status = RunStatus::unsupported;
+            result_.message =
+                fmt::format("{} of {} bytes exceeds the emulator's memory", b.name, b.size);
+            return {};
+          }
           addresses_.push_back(emulator_.memory().allocate(b.name, b.size, false));
           break;
         case plan::BufferRole::symbol: {

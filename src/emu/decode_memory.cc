@@ -262,8 +262,8 @@ Result<void> Decoder::mbarrier(Scope& s, const Instruction& i) {
     case Op::mbarrier_arrive_drop: {
       PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, o[1]));
       PB_ASSIGN_OR_RETURN(Slot state, write(s, i, o[0]));
-      uint64_t flags = (i.op == Op::mbarrier_arrive_drop ? ops::kDrop : 0) |
-                       (mods.has(Mod::expect_tx) ? ops::kExpectTx : 0);
+      uint64_t flags = (i.op == Op::mbarrier_arrive_drop ? uint64_t{ops::kDrop} : 0) |
+                       (mods.has(Mod::expect_tx) ? uint64_t{ops::kExpectTx} : 0);
       Slot v = 0;
       if (o.size() > 2) {
         PB_ASSIGN_OR_RETURN(v, read(s, i, o[2], Type::u32));
@@ -279,7 +279,8 @@ Result<void> Decoder::mbarrier(Scope& s, const Instruction& i) {
       bool parity = mods.has(Mod::parity);
       PB_ASSIGN_OR_RETURN(Slot v, read(s, i, o[2], parity ? Type::u32 : Type::u64));
       finish(with_space(m), ops::mbarrier_wait, s.layout.slot[o[0].index], v,
-             (parity ? ops::kParity : 0) | (i.op == Op::mbarrier_try_wait ? ops::kTryWait : 0));
+             (parity ? uint64_t{ops::kParity} : 0) |
+                 (i.op == Op::mbarrier_try_wait ? uint64_t{ops::kTryWait} : 0));
       return {};
     }
     default: {

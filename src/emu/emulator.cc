@@ -117,8 +117,10 @@ Result<void> Emulator::initialise(Loaded& loaded) {
   for (const ptx::Variable& v : m.variables) {
     uint64_t address = 0;
     if (in_global(v)) {
-      if (v.size > uint64_t{8} << 30)
-        return Error{"unsupported", "variable " + v.name + " is larger than 8 GiB"};
+      if (!memory_.fits(v.size))
+        return Error{
+            "unsupported",
+            fmt::format("variable {} of {} bytes exceeds the emulator's memory", v.name, v.size)};
       // Variables start as zeros (CUDA C++) or as their initialiser says.
       address = memory_.allocate(v.name, v.size, true, v.space == ptx::Space::const_);
     }
@@ -159,6 +161,16 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
   if (!kernel) {
     PB_ASSIGN_OR_RETURN(kernel, decode(loaded.module, request.kernel, loaded.addresses));
   }
+
+  const FunctionCode& entry_code = kernel->functions[0];
+  uint64_t shared_bytes = uint64_t{kernel->dynamic_shared_offset} + request.dynamic_shared;
+  if (shared_bytes > profile_.max_shared_per_cta || entry_code.local_bytes > (512u << 10) ||
+      entry_code.register_bytes > (1u << 20))
+    return Error{
+        "unsupported",
+        fmt::format("{} needs {} bytes of shared memory, {} of local memory a thread and {} "
+                    "registers: more than the device has",
+                    kernel->name, shared_bytes, entry_code.local_bytes, entry_code.live_slots)};
 
   FindingSink sink(*kernel);
   LaunchState state;

@@ -17,6 +17,7 @@ namespace ptxbench::emu {
 struct DeviceProfile {
   std::string name = "h200";
   int sm_count = 132;
+  uint32_t max_shared_per_cta = 232448;
   uint32_t shared_per_sm = 233472, threads_per_sm = 2048, ctas_per_sm = 32;
 };
 Result<DeviceProfile> find_profile(const std::string& name);  // h100, h200

@@ -42,6 +42,9 @@ Executor::Executor(LaunchState& launch) : launch_(launch) {
   tensor_flop_.resize(k.wgmmas.size());
   constants_ = aligned_bytes(k.constants.size());
   std::memcpy(constants_, k.constants.data(), k.constants.size());
+  const std::string& schedule = launch.options->schedule;
+  random_schedule_ = schedule.starts_with("random:");
+  if (random_schedule_) schedule_seed_ = std::strtoull(schedule.c_str() + 7, nullptr, 10);
   tracks_proxies_ = !k.bulks.empty() || !k.wgmmas.empty();
 }
 
@@ -89,6 +92,7 @@ std::unique_ptr<Cluster> Executor::make_cluster(uint64_t index) {
   }
   c->index = index;
   c->loads.clear();
+  c->random.seed(schedule_seed_ * 1'000'003 + index);  // the same on any number of threads
   c->barrier_phase = 0, c->barrier_arrived = 0, c->progress = 0;
   c->ctas.resize(count);
   uint64_t nx = grid.x / shape.x, ny = grid.y / shape.y;
@@ -458,18 +462,21 @@ bool Executor::force_convergence(Cluster& c) {
 
 Executor::Outcome Executor::run_cluster(Cluster& c) {
   uint64_t progress = c.progress, spinning = 0;
+  std::vector<Warp*> order;
   while (!launch_.stop) {
-    bool ran = false, alive = false;
+    bool ran = false;
+    order.clear();
     for (auto& cta : c.ctas)
-      for (auto& w : cta->warps) {
-        if (!w->live) continue;
-        alive = true;
-        uint64_t before = w->instructions;
-        ran |= run_warp(*w, kSlice);
-        spinning += w->instructions - before;
-        if (launch_.stop) return Outcome::done;
-      }
-    if (!alive) return Outcome::done;
+      for (auto& w : cta->warps)
+        if (w->live) order.push_back(w.get());
+    if (order.empty()) return Outcome::done;
+    if (random_schedule_) std::shuffle(order.begin(), order.end(), c.random);
+    for (Warp* w : order) {
+      uint64_t before = w->instructions;
+      ran |= run_warp(*w, random_schedule_ ? 1 + static_cast<int>(c.random() % kSlice) : kSlice);
+      spinning += w->instructions - before;
+      if (launch_.stop) return Outcome::done;
+    }
     if (c.progress != progress) progress = c.progress, spinning = 0;
     if (ran) {
       if (spinning < kSpinningCluster) continue;

@@ -121,7 +121,8 @@ class Executor {
   TrafficCount traffic_;
   uint8_t* constants_ = nullptr;
   std::vector<std::unique_ptr<Cluster>> pool_;  // finished clusters whose memory is used again
-  bool tracks_proxies_ = false;
+  bool tracks_proxies_ = false, random_schedule_ = false;
+  uint64_t schedule_seed_ = 0;
   uint64_t since_account_ = 0;
 };
 

@@ -43,10 +43,12 @@ uint64_t GlobalMemory::allocate(std::string name, uint64_t size, bool initialize
   if (external) {
     a->data = external;
   } else {
-    a->owned.reset(new uint8_t[std::max<uint64_t>(size, 1)]);
-    // Fresh device memory holds whatever was there; a NaN pattern makes its use visible.
-    std::memset(a->owned.get(), initialized ? 0 : 0xff, size);
+    // Zeros come lazily from the system. Fresh device memory holds whatever was there; a NaN
+    // pattern makes its use visible.
+    a->owned.reset(static_cast<uint8_t*>(std::calloc(std::max<uint64_t>(size, 1), 1)));
+    if (!initialized) std::memset(a->owned.get(), 0xff, size);
     a->data = a->owned.get();
+    owned_bytes_ += size;
   }
   if (!initialized) a->written.assign((size + 63) / 64 + 1, 0);
   // One unused slot behind each allocation: addresses just past the end belong to nobody.

@@ -3,6 +3,7 @@
 // a neighbour), with a record of which bytes were ever written.
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,7 +19,10 @@ struct Allocation {
   bool read_only = false;
   // One bit per byte, set when written; empty: every byte counts as written.
   std::vector<uint64_t> written;
-  std::unique_ptr<uint8_t[]> owned;
+  struct Free {
+    void operator()(uint8_t* p) const { std::free(p); }
+  };
+  std::unique_ptr<uint8_t, Free> owned;
 
   bool contains(uint64_t address, uint64_t bytes) const {
     return address >= base && address - base <= size && bytes <= size - (address - base);
@@ -30,6 +34,11 @@ struct Allocation {
 
 class GlobalMemory {
  public:
+  // Own memory of all allocations together; the caller keeps below it (limits of the host, not of a
+  // GPU).
+  static constexpr uint64_t kMaxOwned = uint64_t{8} << 30;
+  bool fits(uint64_t size) const { return size <= kMaxOwned - owned_bytes_; }
+
   // `external`: use these host bytes instead of own ones (must outlive the memory). `initialized`
   // false: reading a byte before it is written is a finding. Address is 512-byte aligned.
   uint64_t allocate(std::string name, uint64_t size, bool initialized, bool read_only = false,
@@ -52,6 +61,7 @@ class GlobalMemory {
  private:
   std::vector<std::unique_ptr<Allocation>> allocations_;
   std::vector<Allocation*> slots_;
+  uint64_t owned_bytes_ = 0;
 };
 
 }  // namespace ptxbench::emu

@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -223,7 +224,8 @@ struct Cluster {
   uint64_t barrier_phase = 0;
   uint32_t barrier_arrived = 0;
   uint32_t live_threads = 0;
-  uint64_t progress = 0;  // bumped by everything that can end somebody's wait
+  std::mt19937_64 random;  // of --schedule=random
+  uint64_t progress = 0;   // bumped by everything that can end somebody's wait
 };
 
 struct LaunchState {

@@ -77,7 +77,7 @@ struct ScalarSpec {
   uint8_t destinations = 0;         // the first n leaves are written
   std::array<ptx::Type, 8> type{};  // how leaf i is read or written: decides the width and
                                     // conversion of an immediate; pred for predicate leaves
-  uint64_t imm = 0;  // copied to MicroOp::imm
+  uint64_t imm = 0;                 // copied to MicroOp::imm
 };
 
 // The handler for an instruction that works on registers alone (arithmetic, conversions,

@@ -10,7 +10,7 @@ namespace {
 
 bool check_lane(Warp& w, CpAsync& c, int l, uint64_t dst, uint64_t src) {
   Executor& e = *w.exec;
-  uint32_t offset;
+  uint32_t offset = 0;
   Cta* target = shared_target(w, dst, &offset);
   if (target != w.cta || offset < kReservedShared || offset + c.bytes > w.cta->shared_bytes) {
     e.fault(w, "out-of-bounds", 1u << l, "cp.async writes outside the CTA's shared memory", "",

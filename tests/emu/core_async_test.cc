@@ -63,6 +63,21 @@ TEST(CoreAsync, BulkCopyArrivesAtTheWait) {
   }
 }
 
+// A valid program's result depends neither on the order of the warps nor on the length of their
+// turns.
+TEST(CoreAsync, AnyScheduleGivesTheSameResult) {
+  for (int seed = 1; seed <= 8; seed++) {
+    PtxRun r;
+    r.ptx = bulk_kernel("256", kWait);
+    r.buffers = {buffer_of("in", numbers(64), true), output_of("out", 256)};
+    r.block = {64};
+    r.options.schedule = "random:" + std::to_string(seed);
+    r.go();
+    EXPECT_EQ(r.kinds(), "") << seed;
+    EXPECT_EQ(values_of<uint32_t>(r.buffers[1]), numbers(64)) << seed;
+  }
+}
+
 // Without the wait the value is poison and the finding is there, however early the copy is
 // performed.
 TEST(CoreAsync, ReadingBeforeTheWaitIsAnEarlyReadOfPoison) {

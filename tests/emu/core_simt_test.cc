@@ -324,6 +324,20 @@ TEST(CoreSimt, WhatIsNotImplementedIsRefusedByName) {
   EXPECT_NE(r.error.find("line 7"), std::string::npos) << r.error;
 }
 
+// A plan is not to be trusted: sizes beyond the device are refused, not allocated.
+TEST(CoreSimt, AbsurdSizesAreRefused) {
+  PtxRun r;
+  r.ptx = ".shared .align 4 .b8 s[300000]; .visible .entry k(.param .u64 p0) { ret; }";
+  r.buffers = {output_of("c", 4)};
+  r.block = {32};
+  r.go();
+  EXPECT_NE(r.error.find("more than the device has"), std::string::npos) << r.error;
+  r.error.clear();
+  r.ptx = ".global .align 4 .b8 g[99000000000]; .visible .entry k(.param .u64 p0) { ret; }";
+  r.go();
+  EXPECT_NE(r.error.find("emulator's memory"), std::string::npos) << r.error;
+}
+
 TEST(CoreSimt, CountsAreWarpsAndPredicateTrueThreads) {
   PtxRun r;
   r.ptx = R"(.visible .entry k(.param .u64 p0) {
