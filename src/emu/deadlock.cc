@@ -107,12 +107,16 @@ void Executor::report_deadlock(Cluster& cluster) {
       }
     }
   std::string summary;
-  // mbarrier waits say most about the cause, so they come first.
+  // An mbarrier whose bytes do not balance says most about the cause, then any mbarrier. The first
+  // is the finding; who waits for what besides is a consequence with a kind of its own.
+  auto weight = [](const Group* g) {
+    if (!g->what.starts_with("mbarrier")) return 2;
+    return g->what.find(" bytes ") == std::string::npos ? 1 : 0;
+  };
   std::vector<const Group*> order;
   for (auto& [key, g] : groups) order.push_back(&g);
-  std::stable_sort(order.begin(), order.end(), [](const Group* a, const Group* b) {
-    return a->what.starts_with("mbarrier") > b->what.starts_with("mbarrier");
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const Group* a, const Group* b) { return weight(a) < weight(b); });
   for (const Group* g : order) {
     std::string who;
     for (auto& [rank, warps] : g->warps)
@@ -121,8 +125,9 @@ void Executor::report_deadlock(Cluster& cluster) {
                          warp_list(warps, 64));
     std::string message = fmt::format("{} wait for {}", who, g->what);
     summary += (summary.empty() ? "" : " | ") + message;
-    report_at(*g->cta, g->warp, g->pc, "deadlock", plan::HazardClass::fatal, g->lanes, message,
-              guess);
+    bool cause = weight(g) == weight(order.front());
+    report_at(*g->cta, g->warp, g->pc, cause ? "deadlock" : "deadlock-waiter",
+              plan::HazardClass::fatal, g->lanes, message, cause ? guess : "");
   }
   launch_.halt(
       plan::RunStatus::deadlock, cluster.index,

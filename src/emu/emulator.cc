@@ -238,8 +238,8 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
                  fmt::format("the time budget of {:g} s is used up", options.wall_budget_s));
     if (options.progress && seconds_since(last_report) > 0.5) {
       last_report = Clock::now();
-      options.progress(kernel->name, static_cast<double>(state.done_clusters.load()) /
-                                         static_cast<double>(std::max<uint64_t>(clusters, 1)));
+      options.progress("emulate", static_cast<double>(state.done_clusters.load()) /
+                                      static_cast<double>(std::max<uint64_t>(clusters, 1)));
     }
   }
   for (std::thread& t : pool) t.join();

@@ -72,7 +72,10 @@ std::vector<plan::Finding> FindingSink::take() {
   std::vector<plan::Finding> out;
   for (auto& [key, e] : entries_) out.push_back(std::move(e.finding));
   entries_.clear();
-  auto rank = [](const plan::Finding& f) { return static_cast<int>(f.hazard); };
+  // Consequences come after causes of the same class.
+  auto rank = [](const plan::Finding& f) {
+    return 2 * static_cast<int>(f.hazard) + (f.kind == "deadlock-waiter");
+  };
   std::stable_sort(out.begin(), out.end(), [&](const auto& a, const auto& b) {
     return std::make_tuple(rank(a), a.ptx_line) < std::make_tuple(rank(b), b.ptx_line);
   });
