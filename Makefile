@@ -14,7 +14,7 @@ setup:
 	@scripts/setup.sh
 
 configure: setup
-	@test -f $(BUILD)/build.ninja || cmake --preset default --log-level=WARNING
+	@test -f $(BUILD)/build.ninja || cmake --preset default --log-level=WARNING >/dev/null
 
 build: configure
 	@$(NINJA)

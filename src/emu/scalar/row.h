@@ -14,22 +14,18 @@ namespace ptxbench::emu::scalar {
 // bits of MicroOp::imm. The others only select a row.
 __extension__ typedef unsigned __int128 ModSet;
 
+// The formatter never settles on a layout for these two.
+// clang-format off
 #define SCALAR_RUNTIME_MODS(X)                                                                   \
-  X(rn)                                                                                          \
-  X(rz)                                                                                          \
-  X(rm)                                                                                          \
-  X(rp)                                                                                          \
-  X(rna) X(rni) X(rzi) X(rmi) X(rpi) X(ftz) X(sat) X(satfinite) X(relu) X(NaN) X(xorsign) X(abs) \
-      X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(lo) X(hi) X(ls) X(hs) X(equ) X(neu) X(ltu) X(leu)    \
-          X(gtu) X(geu) X(num) X(nan) X(and_) X(or_) X(xor_) X(cc) X(wrap) X(clamp) X(oob)
+  X(rn) X(rz) X(rm) X(rp) X(rna) X(rni) X(rzi) X(rmi) X(rpi) X(ftz) X(sat) X(satfinite) X(relu)  \
+  X(NaN) X(xorsign) X(abs) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(lo) X(hi) X(ls) X(hs) X(equ)    \
+  X(neu) X(ltu) X(leu) X(gtu) X(geu) X(num) X(nan) X(and_) X(or_) X(xor_) X(cc) X(wrap) X(clamp) \
+  X(oob)
 #define SCALAR_SELECTING_MODS(X)                                                                 \
-  X(full)                                                                                        \
-  X(approx)                                                                                      \
-  X(wide)                                                                                        \
-  X(up)                                                                                          \
-  X(down) X(bfly) X(idx) X(all) X(any) X(uni) X(ballot) X(l) X(r) X(b4e) X(f4e) X(b3e) X(rc8)    \
-      X(ecl) X(ecr) X(rc16) X(finite) X(infinite) X(number) X(notanumber) X(normal) X(subnormal) \
-          X(add) X(min) X(max) X(shiftamt) X(sync) X(aligned)
+  X(full) X(approx) X(wide) X(up) X(down) X(bfly) X(idx) X(all) X(any) X(uni) X(ballot) X(l)     \
+  X(r) X(b4e) X(f4e) X(b3e) X(rc8) X(ecl) X(ecr) X(rc16) X(finite) X(infinite) X(number)         \
+  X(notanumber) X(normal) X(subnormal) X(add) X(min) X(max) X(shiftamt) X(sync) X(aligned)
+// clang-format on
 
 namespace mod {
 enum RuntimeIndex {
