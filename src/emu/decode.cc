@@ -21,6 +21,8 @@ using ptx::Type;
 
 uint32_t align_up(uint32_t v, uint32_t a) { return a < 2 ? v : (v + a - 1) / a * a; }
 
+constexpr char kNotImplemented[] = "this instruction form is not implemented in the emulator";
+
 // A branch target or the name of a target table.
 bool names_label(const Operand& o) {
   return o.kind == Operand::Kind::label || o.kind == Operand::Kind::string;
@@ -369,7 +371,7 @@ Result<void> Decoder::decode_scalar(Scope& s, const Instruction& i) {
       leaves.push_back(&o);
   };
   for (const Operand& o : i.operands) flatten(o);
-  if (leaves.size() > 8) return unsupported(s, i, "too many operands");
+  if (leaves.size() > 8) return unsupported(s, i, kNotImplemented);
   std::array<LeafInfo, 8> info{};
   for (size_t l = 0; l < leaves.size(); l++) {
     const Operand& o = *leaves[l];
@@ -381,8 +383,7 @@ Result<void> Decoder::decode_scalar(Scope& s, const Instruction& i) {
     }
   }
   ScalarSpec spec = find_scalar(i, info, static_cast<int>(leaves.size()));
-  if (!spec.handler || spec.leaves != leaves.size())
-    return unsupported(s, i, "this instruction form is not implemented in the emulator");
+  if (!spec.handler || spec.leaves != leaves.size()) return unsupported(s, i, kNotImplemented);
   std::array<Slot, 8> slots{};
   uint8_t negated = 0;
   for (size_t l = 0; l < leaves.size(); l++) {
