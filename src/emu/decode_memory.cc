@@ -103,6 +103,8 @@ Result<void> Decoder::load_store(Scope& s, const Instruction& i) {
   for (const Operand* leaf : leaves) {
     if (leaf->kind == Operand::Kind::reg) {
       int b = operand_bytes(s, *leaf);
+      if (b == 16 && m.element_bytes != 16)
+        return unsupported(s, i, "a 128-bit register holds 128-bit elements only");
       if (b < m.element_bytes) return unsupported(s, i, "register narrower than the access");
       m.register_bytes = static_cast<uint8_t>(b);
     }
@@ -319,7 +321,9 @@ Result<void> Decoder::cp_async(Scope& s, const Instruction& i) {
   BulkSite b;
   PB_RETURN_IF_ERROR(address_register(s, i, o[0], &b.dst, &b.dst_offset));
   PB_RETURN_IF_ERROR(address_register(s, i, o[1], &b.src, &b.src_offset));
-  if (o[2].kind != Operand::Kind::integer) return unsupported(s, i, "copy size must be a constant");
+  if (o[2].kind != Operand::Kind::integer ||
+      (o[2].value != 4 && o[2].value != 8 && o[2].value != 16))
+    return unsupported(s, i, "the copy size must be 4, 8 or 16");
   bool has_source_size = false;
   if (o.size() > 3 && !(o.size() == 4 && i.mods.has(Mod::L2_cache_hint))) {
     if (o[3].kind == Operand::Kind::reg && operand_bytes(s, o[3]) == 0)

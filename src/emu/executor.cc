@@ -517,6 +517,7 @@ void Executor::run() {
     turn %= live.size();
     Outcome o = run_cluster(*live[turn]);
     if (o == Outcome::done) {
+      if (!launch_.stop) report_unfinished_loads(*live[turn]);
       launch_.done_clusters++;
       pool_.push_back(std::move(live[turn]));
       live.erase(live.begin() + static_cast<long>(turn));

@@ -68,6 +68,7 @@ class Executor {
   void perform_load(Cluster& c, size_t index);
   // Performs loads that signal this barrier, oldest first, until the condition of `wait` holds.
   void perform_for(Cluster& c, const Wait& wait);
+  void report_unfinished_loads(Cluster& c);  // at the end of a cluster
   void perform_store(Warp& w, const BulkStore& store);
   void finish_stores(Warp& w);  // at exit: everything still in flight
   void perform_cp_async(Warp& w, const CpAsync& copy);

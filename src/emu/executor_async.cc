@@ -111,6 +111,16 @@ void Executor::perform_for(Cluster& c, const Wait& wait) {
   }
 }
 
+// Nobody waited: on silicon the bytes may arrive when the memory already belongs to another CTA.
+void Executor::report_unfinished_loads(Cluster& c) {
+  for (const BulkLoad& l : c.loads)
+    report_at(*c.ctas[l.cta_rank], l.issuer_warp, l.pc, "bulk-load-unfinished",
+              plan::HazardClass::latent, 0,
+              "the CTA exits while a bulk load into its shared memory is still in flight",
+              "wait for every load on its mbarrier before the CTA exits");
+  c.loads.clear();
+}
+
 void Executor::perform_store(Warp& w, const BulkStore& s) {
   Cta& cta = *w.cta;
   Allocation* owner = nullptr;

@@ -59,17 +59,37 @@ bool fetch_map(Warp& w, uint64_t address, plan::TensorMapArgs* map, int lane) {
   return true;
 }
 
+// Bytes from the tensor's start to the end of what the copy may touch (`whole`: of the whole
+// tensor). 128 bits: dims reach 2^32 and strides 2^40, and a hostile map must not wrap around.
+unsigned __int128 reach(const plan::TensorMapArgs& map, const Coordinates& at, bool whole) {
+  auto last = [&](uint32_t d) -> unsigned __int128 {
+    if (whole) return map.dims[d] - 1;
+    int64_t to = int64_t{at[d]} + map.box[d] - 1;
+    return to < 0 ? 0 : std::min<uint64_t>(static_cast<uint64_t>(to), map.dims[d] - 1);
+  };
+  unsigned __int128 end = (last(0) + 1) * static_cast<unsigned>(plan::element_size(map.type));
+  end = (end + 15) / 16 * 16;
+  for (uint32_t d = 1; d < map.rank; d++) end += last(d) * map.strides[d - 1];
+  return end;
+}
+
 // The whole in-bounds extent of the copy must lie in one allocation.
 bool check_extent(Warp& w, const plan::TensorMapArgs& map, const Coordinates& at, uint32_t shared,
                   bool store, int lane) {
   GlobalMemory& memory = *w.exec->launch().memory;
   // The usual case first: the whole tensor lies in an initialised buffer.
-  uint64_t end = (map.dims[0] * static_cast<uint64_t>(plan::element_size(map.type)) + 15) / 16 * 16;
-  for (uint32_t d = 1; d < map.rank; d++) end += (map.dims[d] - 1) * map.strides[d - 1];
+  constexpr unsigned __int128 kFar = uint64_t{1} << 46;
+  unsigned __int128 end = reach(map, at, true);
   Allocation* whole = memory.find(map.global_address);
-  if (whole && whole->contains(map.global_address, end) &&
+  if (whole && end < kFar && whole->contains(map.global_address, static_cast<uint64_t>(end)) &&
       (store ? !whole->read_only : !whole->tracks_writes()))
     return true;
+  if (reach(map, at, false) >= kFar) {
+    w.exec->fault(
+        w, "out-of-bounds", 1u << lane,
+        "the tensor copy reaches far beyond any buffer: the tensor map's strides are wrong");
+    return false;
+  }
   int64_t lo = INT64_MAX, hi = 0;
   for_each_piece(map, at, shared, store, [&](const CopyPiece& p) {
     if (p.global_offset < 0) return;

@@ -113,7 +113,7 @@ void call(RegisterView& v, const MicroOp& op, uint32_t mask) {
   top(0, &regs, &preds, &local);
   visit(w.frame);
   for (const Fragment& f : w.others) visit(f.frame);
-  if (local + callee.local_bytes > kMaxLocal || w.frames.size() > 20000)
+  if (local + callee.local_bytes > kMaxLocal || w.frames.size() > 8192)
     return w.exec->fault(
         w, "stack-overflow", mask,
         fmt::format("the call needs more than {} KiB of stack per thread", kMaxLocal >> 10),
@@ -124,6 +124,8 @@ void call(RegisterView& v, const MicroOp& op, uint32_t mask) {
   if (regs + callee.register_bytes > w.register_capacity) {
     uint64_t capacity = std::max<uint64_t>(2 * w.register_capacity, regs + callee.register_bytes);
     uint8_t* grown = static_cast<uint8_t*>(std::aligned_alloc(64, (capacity + 63) / 64 * 64));
+    // wgmmas in flight hold addresses of registers.
+    if (w.wgmma_issued) w.exec->perform_wgmmas(w, w.wgmma_issued, true);
     std::memcpy(grown, w.register_file, w.register_capacity);
     std::free(w.register_file);
     w.register_file = grown;

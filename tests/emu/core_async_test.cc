@@ -109,6 +109,14 @@ TEST(CoreAsync, KnowledgeOfAnArrivalSpreadsThroughBarriersOnly) {
   }
 }
 
+TEST(CoreAsync, ExitWithALoadInFlightIsLatent) {
+  std::string ptx = bulk_kernel("256", "ret;");
+  PtxRun r = bulk_run(ptx, plan::AsyncMode::late);
+  const plan::Finding* f = r.finding("bulk-load-unfinished");
+  ASSERT_TRUE(f) << r.kinds();
+  EXPECT_EQ(f->hazard, HazardClass::latent);
+}
+
 TEST(CoreAsync, WrongTransactionCountIsADeadlockWithTheMissingBytes) {
   PtxRun more = bulk_run(bulk_kernel("260", kWait), plan::AsyncMode::late);
   EXPECT_EQ(more.result.status, RunStatus::deadlock);
@@ -365,6 +373,36 @@ TEST(CoreWgmma, HalfAWarpgroupIsFatal) {
 }
 
 // ------------------------------------------------------------------------------------------- TMA
+// Strides so large that offsets leave 64 bits are a fault of the candidate, not a wild access of
+// ours.
+TEST(CoreTma, AbsurdStridesAreAFault) {
+  PtxRun r;
+  r.ptx = R"(.visible .entry k(.param .u64 p0, .param .align 64 .b8 map[128]) {
+    .reg .b32 %r<12>; .reg .b64 %rd<9>;
+    .shared .align 8 .b64 bar; .shared .align 128 .b8 buf[256];
+    mov.b64 %rd5, map; cvta.param.u64 %rd6, %rd5;
+    mov.u32 %r2, bar; mov.u32 %r3, buf;
+    mbarrier.init.shared::cta.b64 [%r2], 1;
+    mov.u32 %r4, 0; mov.u32 %r5, 0x7ffffff0;
+    cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+        [%r3], [%rd6, {%r4, %r5}], [%r2];
+    ret; })";
+  plan::TensorMapArgs map;
+  map.type = plan::MapType::u32;
+  map.rank = 2;
+  map.dims = {8, uint64_t{1} << 32};
+  map.strides = {(uint64_t{1} << 40) - 16};
+  map.box = {8, 8};
+  map.element_strides = {1, 1};
+  r.maps = {map};
+  r.buffers = {buffer_of("in", numbers(64), true)};
+  r.block = {1};
+  r.go();
+  EXPECT_EQ(r.error, "");
+  EXPECT_EQ(r.result.status, RunStatus::fault);
+  EXPECT_TRUE(r.finding("out-of-bounds")) << r.kinds();
+}
+
 TEST(CoreTma, MulticastFillsEveryCtaAndClipsAtTheEdge) {
   // A box of 8x8 u32 over a 10x12 tensor, at (4, 8): rows 8..11 and columns 4..9 exist, the rest is
   // zero.
