@@ -581,7 +581,9 @@ Result<void> Decoder::decode_control(Scope& s, const Instruction& i, bool* done)
     }
     case Op::fence:
     case Op::membar: {
-      bool async = i.mods.has(Mod::proxy) && i.mods.has(Mod::async);
+      uint64_t async = i.mods.has(Mod::proxy) && i.mods.has(Mod::async) ? 1
+                       : i.mods.has(Mod::mbarrier_init)                 ? 2
+                                                                        : 0;
       emit(s, i, ops::fence).imm = async;
       return {};
     }

@@ -162,7 +162,10 @@ using Observed = std::vector<uint32_t>;
 void join(Observed& into, const Observed& from);
 
 struct LiveBarrier : Mbarrier {
-  uint32_t id = 0;    // fresh at every init; from 1
+  uint32_t id = 0;         // fresh at every init; from 1
+  uint32_t init_warp = 0;  // who initialised it when, and whether the async proxy may know
+  uint64_t init_seq = 0;
+  bool fenced = false;
   Observed released;  // what the threads that arrived had observed
 };
 

@@ -31,7 +31,7 @@ void barrier_reduce(RegisterView&, const MicroOp&,
                     uint32_t mask);  // operand 0: d, 1: id, 2: count, 3: predicate; imm
 void cluster_arrive(RegisterView&, const MicroOp&, uint32_t mask);
 void cluster_wait(RegisterView&, const MicroOp&, uint32_t mask);
-void fence(RegisterView&, const MicroOp&, uint32_t mask);  // imm 1: proxy.async
+void fence(RegisterView&, const MicroOp&, uint32_t mask);  // imm 1: proxy.async, 2: mbarrier_init
 
 // ops_memory.cc; extra: MemorySite
 void load_global(RegisterView&, const MicroOp&, uint32_t mask);

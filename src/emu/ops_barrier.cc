@@ -124,6 +124,12 @@ void cluster_wait(RegisterView& v, const MicroOp&, uint32_t) {
 void fence(RegisterView& v, const MicroOp& op, uint32_t) {
   Warp& w = warp_of(v);
   if (!op.imm) return;
+  if (op.imm == 2) {
+    // Makes the warp's own initialisations known to the async proxy, and nothing else.
+    for (auto& [offset, barrier] : w.cta->mbarriers)
+      if (barrier.init_warp == w.index) barrier.fenced = true;
+    return;
+  }
   w.fence_seq = ++w.cta->sequence;
   w.sync_seq_at_fence = w.sync_seq;
 }

@@ -203,6 +203,7 @@ void load_lane(Warp& w, const BulkSite& site, int lane) {
                        load.global, memory.describe(load.global));
     }
   }
+  if (bar_rank == w.cta->rank) e.check_barrier_fence(w, bar);
   uint32_t targets = site.has_multicast ? source<uint16_t>(w, site.multicast)[lane] : 1u << rank;
   for (uint32_t r = 0; r < 16; r++) {
     if (!(targets >> r & 1)) continue;

@@ -96,6 +96,9 @@ void mbarrier_init(RegisterView& v, const MicroOp& op, uint32_t mask) {
       c.barrier_live[it->second.id] = false;
     b.id = static_cast<uint32_t>(c.barrier_live.size());
     c.barrier_live.push_back(true);
+    b.init_warp = w.index;
+    b.init_seq = c.sequence;
+    b.fenced = &c != w.cta;  // of another CTA: not followed
     c.mbarriers[offset] = b;
     Executor::mark_barrier(c, offset, true);
     c.cluster->progress++;

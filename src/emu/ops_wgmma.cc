@@ -3,7 +3,7 @@
 // Each warp of a warpgroup issues the same sequence; the n-th wgmma of the four warps is one
 // operation on 64 rows. It is performed as a whole (so that B is unpacked once) when a wait demands
 // it and all four warps have issued it. Touching a register of one in flight is what ptxas repairs
-// by inserting a wait (C7514, C7517): the value is made right here too, and a finding says so.
+// by inserting a wait (C7514 to C7518): the value is made right here too, and a finding says so.
 
 #include <fmt/format.h>
 
@@ -160,11 +160,12 @@ void Executor::matrix_access(Warp& w, const MicroOp& op, uint32_t pc) {
   if (!(op.flags & kIsMove)) {
     uint32_t saved = w.pc;
     w.pc = pc + 1;
-    report(w, "wgmma-register-access", plan::HazardClass::repaired, w.active,
-           "a register of a wgmma in flight is used before wgmma.wait_group",
-           "the assembler inserts a wait (advisory C7514 or C7517), which serialises the pipeline: "
-           "wait before using "
-           "accumulators");
+    report(
+        w, "wgmma-register-access", plan::HazardClass::repaired, w.active,
+        "a register of a wgmma in flight is used before wgmma.wait_group",
+        "the assembler inserts a wait (advisories C7514 to C7518), which serialises the pipeline: "
+        "wait before using "
+        "accumulators");
     w.pc = saved;
   }
   perform_wgmmas(w, last, true);

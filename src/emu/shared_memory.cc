@@ -25,6 +25,14 @@ void set_shadow(Cta& c, uint32_t offset, uint32_t bytes, uint8_t value) {
   }
 }
 
+// Whether the warp that wrote at `seq` fenced afterwards, or anyone synchronised with the write and
+// then fenced.
+bool fenced_since(const Cta& c, uint64_t seq, uint32_t writer) {
+  for (const auto& x : c.warps)
+    if (x->fence_seq > seq && (x->index == writer || x->sync_seq_at_fence > seq)) return true;
+  return false;
+}
+
 }  // namespace
 
 void Executor::mark_clean(Cta& c, uint32_t offset, uint32_t bytes) {
@@ -107,15 +115,7 @@ void Executor::check_proxy(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, con
       if (!entry) continue;
       uint64_t seq = entry >> 8;
       uint32_t writer = static_cast<uint32_t>(entry & 0xff);
-      // Covered if the writer fenced afterwards, or anyone synchronised with the write and then
-      // fenced.
-      bool covered = false;
-      for (const auto& x : c.warps) {
-        if (x->fence_seq <= seq) continue;
-        if (x->index == writer || x->sync_seq_at_fence > seq) covered = true;
-        if (covered) break;
-      }
-      if (covered || writer == 0xff) continue;
+      if (writer == 0xff || fenced_since(c, seq, writer)) continue;
       report(
           w, "missing-proxy-fence", plan::HazardClass::latent, 0,
           fmt::format(
@@ -128,6 +128,25 @@ void Executor::check_proxy(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, con
       return;
     }
   }
+}
+
+void Executor::check_barrier_fence(Warp& w, uint32_t offset) {
+  auto it = w.cta->mbarriers.find(offset);
+  if (it == w.cta->mbarriers.end()) return;  // reported when the copy completes
+  LiveBarrier& b = it->second;
+  if (b.fenced) return;
+  if (fenced_since(*w.cta, b.init_seq, b.init_warp)) {
+    b.fenced = true;
+    return;
+  }
+  report(
+      w, "mbarrier-fence-missing", plan::HazardClass::latent, 0,
+      fmt::format(
+          "a bulk load will complete on {}, which warp {} initialised without a fence since",
+          shared_symbol(*w.cta, offset), b.init_warp),
+      "fence.mbarrier_init.release.cluster (or fence.proxy.async) after mbarrier.init, before the "
+      "barrier",
+      offset, shared_symbol(*w.cta, offset));
 }
 
 void Executor::check_source_in_flight(Warp& w, Cta& c, uint32_t offset, uint32_t bytes,

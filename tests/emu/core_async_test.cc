@@ -109,6 +109,18 @@ TEST(CoreAsync, KnowledgeOfAnArrivalSpreadsThroughBarriersOnly) {
   }
 }
 
+TEST(CoreAsync, InitialisingWithoutAFenceIsLatent) {
+  std::string ptx = bulk_kernel("256", kWait);
+  ptx.replace(ptx.find("fence.mbarrier_init.release.cluster;"), 36, "");
+  PtxRun r = bulk_run(ptx, plan::AsyncMode::late);
+  const plan::Finding* f = r.finding("mbarrier-fence-missing");
+  ASSERT_TRUE(f) << r.kinds();
+  EXPECT_EQ(f->hazard, HazardClass::latent);
+  EXPECT_EQ(values_of<uint32_t>(r.buffers[1]), numbers(64));
+  ptx.insert(ptx.find("mbarrier.arrive.expect_tx"), "fence.proxy.async.shared::cta; ");
+  EXPECT_EQ(bulk_run(ptx, plan::AsyncMode::late).kinds(), "");
+}
+
 TEST(CoreAsync, ExitWithALoadInFlightIsLatent) {
   std::string ptx = bulk_kernel("256", "ret;");
   PtxRun r = bulk_run(ptx, plan::AsyncMode::late);
