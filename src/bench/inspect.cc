@@ -59,6 +59,7 @@ std::string describe_step(const plan::LaunchPlan& plan, const plan::Step& step) 
   if (const auto* copy = std::get_if<plan::CopyHostToDevice>(&step))
     return fmt::format("copy {} bytes from the host to {}", copy->data.bytes.size(),
                        buffer(copy->dst));
+  if (const auto* free = std::get_if<plan::Free>(&step)) return "free " + buffer({free->buffer, 0});
   const auto& copy = std::get<plan::CopyDeviceToDevice>(step);
   return fmt::format("copy {} bytes from {} to {}", copy.bytes, buffer(copy.src), buffer(copy.dst));
 }

@@ -62,7 +62,7 @@ std::string dims(const plan::Dim3& d) { return fmt::format("{}x{}x{}", d.x, d.y,
 
 const char* kind_name(const RecordedStep& step) {
   constexpr const char* kNames[] = {"a kernel launch", "a memset", "a host-to-device copy",
-                                    "a device-to-device copy"};
+                                    "a device-to-device copy", "a free"};
   return kNames[step.index()];
 }
 
@@ -301,6 +301,9 @@ void Merger::step(size_t index) {
     if (c->bytes != d.bytes) differs(what + ": a copy of another size in each run");
     plan_.steps.emplace_back(plan::CopyDeviceToDevice{
         range(c->dst, d.dst, c->bytes, what), range(c->src, d.src, c->bytes, what), c->bytes});
+  } else if (const auto* f = std::get_if<RecordedFree>(&a)) {
+    const plan::BufferRef freed = pair(f->address, std::get<RecordedFree>(b).address, what);
+    plan_.steps.emplace_back(plan::Free{freed.buffer});
   }
 }
 
@@ -335,6 +338,8 @@ void Merger::drop_unused_symbols() {
     kept.push_back(plan_.buffers[i]);
   }
   visit([&](plan::BufferRef& ref) { ref.buffer = moved[ref.buffer]; });
+  for (plan::Step& step : plan_.steps)
+    if (auto* free = std::get_if<plan::Free>(&step)) free->buffer = moved[free->buffer];
   plan_.buffers = std::move(kept);
 }
 

@@ -139,6 +139,9 @@ bool read_record(wire::Kind kind, std::string_view payload, Recording& out) {
       out.pinned.push_back(h);
       break;
     }
+    case wire::Kind::release:
+      out.steps.emplace_back(RecordedFree{in.get<uint64_t>()});
+      break;
     case wire::Kind::host_touched:
       out.touched = in.get<uint64_t>();
       break;

@@ -37,7 +37,11 @@ struct RecordedUpload {
 struct RecordedCopy {
   uint64_t dst = 0, src = 0, bytes = 0;
 };
-using RecordedStep = std::variant<RecordedLaunch, RecordedMemset, RecordedUpload, RecordedCopy>;
+struct RecordedFree {
+  uint64_t address = 0;
+};
+using RecordedStep =
+    std::variant<RecordedLaunch, RecordedMemset, RecordedUpload, RecordedCopy, RecordedFree>;
 
 struct RecordedMap {
   plan::TensorMapArgs args;

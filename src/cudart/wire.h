@@ -33,6 +33,7 @@ enum class Kind : uint8_t {
                  // handler)
   host_buffer,   // u64 address, u64 bytes: pinned host memory
   finished,      // u8 Finish, str error kind, str message
+  release,       // u64 address of a scratch buffer: freed here
 };
 
 enum class BufferKind : uint8_t { argument, scratch, symbol };

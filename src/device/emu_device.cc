@@ -135,6 +135,11 @@ class Replay {
     return {};
   }
 
+  Result<void> execute(const plan::Free& f) {
+    if (emu::Allocation* a = emulator_.memory().find(addresses_[f.buffer])) a->free();
+    return {};
+  }
+
   const LaunchPlan& plan_;
   const RunOptions& options_;
   emu::Emulator emulator_;

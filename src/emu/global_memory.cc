@@ -63,9 +63,8 @@ const Allocation* GlobalMemory::nearest(uint64_t address) const {
   const Allocation* best = nullptr;
   uint64_t distance = ~uint64_t{0};
   for (const auto& a : allocations_) {
-    uint64_t d = address < a->base
-                     ? a->base - address
-                     : (address >= a->base + a->size ? address - a->base - a->size : 0);
+    uint64_t end = a->base + a->size + a->freed_size;
+    uint64_t d = address < a->base ? a->base - address : address >= end ? address - end : 0;
     if (d < distance) distance = d, best = a.get();
   }
   return best;
@@ -76,6 +75,8 @@ std::string GlobalMemory::describe(uint64_t address) const {
   if (!a) return fmt::format("0x{:x}, no memory was allocated", address);
   if (address >= a->base && address < a->base + a->size)
     return fmt::format("{} + {} of {} bytes", a->name, address - a->base, a->size);
+  if (a->freed_size && address >= a->base && address < a->base + a->freed_size)
+    return fmt::format("{} + {}, which has been freed", a->name, address - a->base);
   constexpr uint64_t kFar = uint64_t{1} << 31;
   if (address >= a->base && address - a->base - a->size < kFar)
     return fmt::format("{} bytes past the end of {} ({} bytes)", address - a->base - a->size,

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emu/address.h"
@@ -27,6 +28,9 @@ struct Allocation {
   bool contains(uint64_t address, uint64_t bytes) const {
     return address >= base && address - base <= size && bytes <= size - (address - base);
   }
+  // Contains nothing from now on; its address range stays known for reports.
+  void free() { freed_size = std::exchange(size, 0); }
+  uint64_t freed_size = 0;
   bool tracks_writes() const { return !written.empty(); }
   void mark_written(uint64_t offset, uint64_t bytes);
   bool all_written(uint64_t offset, uint64_t bytes) const;

@@ -108,7 +108,13 @@ struct CopyDeviceToDevice {
   bool operator==(const CopyDeviceToDevice&) const = default;
 };
 
-using Step = std::variant<Launch, Memset, CopyHostToDevice, CopyDeviceToDevice>;
+// A scratch buffer's life ends: later use of it is a fault.
+struct Free {
+  uint32_t buffer = 0;
+  bool operator==(const Free&) const = default;
+};
+
+using Step = std::variant<Launch, Memset, CopyHostToDevice, CopyDeviceToDevice, Free>;
 
 struct LaunchPlan {
   static constexpr uint32_t kVersion = 1;

@@ -159,7 +159,8 @@ void step(A& a, Ref<A, Step> s) {
     if (kind == 1) s.template emplace<Memset>();
     if (kind == 2) s.template emplace<CopyHostToDevice>();
     if (kind == 3) s.template emplace<CopyDeviceToDevice>();
-    if (kind > 3) return a.fail(fmt::format("step kind {} does not exist", kind));
+    if (kind == 4) s.template emplace<Free>();
+    if (kind > 4) return a.fail(fmt::format("step kind {} does not exist", kind));
   } else {
     a.number(kind);
   }
@@ -170,6 +171,7 @@ void step(A& a, Ref<A, Step> s) {
     ref(a, copy.dst);
     return blob(a, copy.data);
   }
+  if (kind == 4) return field(a, std::get<Free>(s).buffer);
   auto& copy = std::get<CopyDeviceToDevice>(s);
   ref(a, copy.dst);
   ref(a, copy.src);

@@ -108,6 +108,12 @@ Result<void> check_step(const CopyDeviceToDevice& copy, const LaunchPlan& plan) 
   return check_ref(copy.src, copy.bytes, plan, "device copy");
 }
 
+Result<void> check_step(const Free& free, const LaunchPlan& plan) {
+  if (free.buffer >= plan.buffers.size() || plan.buffers[free.buffer].role != BufferRole::scratch)
+    return bad("a free of something that is no scratch buffer");
+  return {};
+}
+
 bool is_word(const std::string& s) {
   return !s.empty() && s.size() <= 64 && std::all_of(s.begin(), s.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '_' || c == '-' || c == '.';

@@ -52,7 +52,7 @@ LaunchPlan sample_plan() {
   table.bytes.assign(64, 1);
   table.pointers = {{8, {0, 0}}};
   p.steps = {sample_launch(), Memset{{1, 0}, 0xff, 4, 4096}, CopyHostToDevice{{2, 0}, table},
-             CopyDeviceToDevice{{1, 0}, {0, 0}, 4096}};
+             CopyDeviceToDevice{{1, 0}, {0, 0}, 4096}, Free{1}};
   return p;
 }
 

@@ -182,6 +182,9 @@ int RecordBackend::release(uint64_t address) {
     return refuse(kInvalidValue, "free of an address that is not a live allocation");
   found->second.freed = true;
   scratch_bytes_ -= found->second.bytes;
+  wire::Writer w;
+  w.put(address);
+  emit(wire::Kind::release, w);
   return kSuccess;
 }
 
