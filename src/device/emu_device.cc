@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "device/dataflow.h"
 #include "device/device.h"
 #include "emu/emulator.h"
 
@@ -34,6 +35,7 @@ class Replay {
       }
       if (result_.status != RunStatus::completed) break;
     }
+    summarise();
     return std::move(result_);
   }
 
@@ -109,15 +111,31 @@ class Replay {
     r.kernel = l.kernel;
     r.grid = l.grid, r.block = l.block, r.cluster = l.cluster;
     r.explicit_cluster = l.explicit_cluster;
+    r.cooperative = l.cooperative;
     r.dynamic_shared = l.dynamic_shared_bytes;
     PB_ASSIGN_OR_RETURN(r.params, plan::materialize(l.params, plan_, addresses_));
-    return emulator_.launch(modules_[l.module], r, options_, &result_);
+    RunResult one;
+    one.wall_ms = result_.wall_ms;
+    PB_RETURN_IF_ERROR(emulator_.launch(modules_[l.module], r, options_, &one));
+    result_.wall_ms = one.wall_ms;
+    result_.status = one.status;
+    result_.message = one.message;
+    for (Finding& f : one.findings) result_.findings.push_back(std::move(f));
+    StepEffect effect;
+    effect.kernel = l.kernel;
+    for (const emu::Touched& t : emulator_.touched())
+      effect.touched.push_back({t.allocation->base, t.allocation->size, t.read, t.written});
+    effect.families = std::move(one.families);
+    effect.kernels = std::move(one.kernels);
+    effects_.push_back(std::move(effect));
+    return {};
   }
 
   Result<void> execute(const plan::Memset& m) {
     uint8_t* dst = range(m.dst, m.bytes, true, "a memset");
     for (uint64_t i = 0; dst && i + m.element_size <= m.bytes; i += m.element_size)
       std::memcpy(dst + i, &m.value, m.element_size);
+    note_copy(m.dst, nullptr, m.bytes);
     return {};
   }
 
@@ -125,6 +143,7 @@ class Replay {
     PB_ASSIGN_OR_RETURN(std::vector<uint8_t> bytes, plan::materialize(c.data, plan_, addresses_));
     if (uint8_t* dst = range(c.dst, bytes.size(), true, "a host-to-device copy"))
       std::memcpy(dst, bytes.data(), bytes.size());
+    note_copy(c.dst, nullptr, bytes.size());
     return {};
   }
 
@@ -132,6 +151,7 @@ class Replay {
     uint8_t* src = range(c.src, c.bytes, false, "a device-to-device copy");
     uint8_t* dst = src ? range(c.dst, c.bytes, true, "a device-to-device copy") : nullptr;
     if (dst) std::memmove(dst, src, c.bytes);
+    note_copy(c.dst, &c.src, c.bytes);
     return {};
   }
 
@@ -140,11 +160,52 @@ class Replay {
     return {};
   }
 
+  // Counts what ran; launches whose results reach no output are no evidence.
+  void summarise() {
+    std::vector<uint64_t> outputs;
+    for (size_t i = 0; i < addresses_.size(); i++)
+      if (emu::Allocation* a = emulator_.memory().find(addresses_[i]);
+          a && !a->read_only && plan_.buffers[i].role == plan::BufferRole::argument)
+        outputs.push_back(a->base);
+    std::vector<bool> useful = contributes(effects_, outputs);
+    bool completed = result_.status == RunStatus::completed;
+    for (size_t i = 0; i < effects_.size(); i++) {
+      StepEffect& e = effects_[i];
+      if (e.kernel.empty()) continue;
+      if (useful[i] || !completed) {
+        merge_counts(e, &result_);
+        continue;
+      }
+      Finding f;
+      f.kind = "result-unused";
+      f.hazard = HazardClass::advice;
+      f.kernel = e.kernel;
+      f.message = fmt::format(
+          "nothing that launch {} of the plan wrote reaches an output: its instructions are not "
+          "counted",
+          i + 1);
+      f.hint = "a later kernel overwrites it, or nobody reads it";
+      result_.findings.push_back(std::move(f));
+    }
+  }
+
+  void note_copy(const plan::BufferRef& dst, const plan::BufferRef* src, uint64_t bytes) {
+    StepEffect e;
+    auto add = [&](uint32_t buffer, bool write) {
+      emu::Allocation* a = emulator_.memory().find(addresses_[buffer]);
+      if (a) e.touched.push_back({a->base, a->size, write ? 0 : bytes, write ? bytes : 0});
+    };
+    add(dst.buffer, true);
+    if (src) add(src->buffer, false);
+    effects_.push_back(std::move(e));
+  }
+
   const LaunchPlan& plan_;
   const RunOptions& options_;
   emu::Emulator emulator_;
   std::vector<uint32_t> modules_;
   std::vector<uint64_t> addresses_;  // by plan buffer
+  std::vector<StepEffect> effects_;  // in order of execution
   RunResult result_;
 };
 

@@ -94,6 +94,11 @@ void Executor::report_deadlock(Cluster& cluster) {
             if (guess.empty())
               guess = "the member mask names lanes that never execute this instruction";
             break;
+          case Wait::Kind::registers:
+            what = fmt::format("{} registers for setmaxnreg.inc; the CTA's pool has {}",
+                               f.wait.value, cta->free_registers);
+            guess = "the warps' setmaxnreg counts together exceed the registers of the CTA";
+            break;
           case Wait::Kind::wgmma_partners:
             what = "the other warps of its warpgroup to issue the wgmma";
             break;
@@ -110,6 +115,7 @@ void Executor::report_deadlock(Cluster& cluster) {
   // An mbarrier whose bytes do not balance says most about the cause, then any mbarrier. The first
   // is the finding; who waits for what besides is a consequence with a kind of its own.
   auto weight = [](const Group* g) {
+    if (g->what.find("setmaxnreg") != std::string::npos) return 0;
     if (!g->what.starts_with("mbarrier")) return 2;
     return g->what.find(" bytes ") == std::string::npos ? 1 : 0;
   };

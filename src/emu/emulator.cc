@@ -190,6 +190,13 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
   state.params.resize(std::max<size_t>(state.params.size(), f.param_bytes));
   state.global_variables = &loaded.addresses;
   state.sm_count = profile_.sm_count;
+  if (request.cooperative) {
+    // {size, barrier word}: what the toolkit's grid barrier expects behind %envreg1:%envreg2.
+    if (!grid_workspace_) grid_workspace_ = memory_.allocate("grid workspace", 8, true);
+    const uint32_t fresh[2] = {8, 0};
+    std::memcpy(memory_.find(grid_workspace_)->data, fresh, 8);
+    state.grid_workspace = grid_workspace_;
+  }
   state.sequence_id = ++launches_;
   if (options.step_budget) {
     if (instructions_ >= options.step_budget) {
@@ -246,6 +253,9 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
   result->wall_ms += seconds_since(start) * 1e3;
   instructions_ += state.instructions;
 
+  touched_.clear();
+  for (const auto& e : executors)
+    for (const Touched& t : e->touched()) add_touch(touched_, t.allocation, t.read, t.written);
   count_families(*kernel, executors, result);
   count_kernel(*kernel, state, executors, result);
   for (plan::Finding& finding : sink.take()) result->findings.push_back(std::move(finding));

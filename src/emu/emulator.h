@@ -26,7 +26,7 @@ Result<DeviceProfile> find_profile(const std::string& name);  // h100, h200
 struct LaunchRequest {
   std::string kernel;
   plan::Dim3 grid, block, cluster;
-  bool explicit_cluster = false;
+  bool explicit_cluster = false, cooperative = false;
   uint32_t dynamic_shared = 0;
   std::vector<uint8_t> params;  // the .param block
 };
@@ -49,6 +49,9 @@ class Emulator {
   Result<void> launch(uint32_t module, const LaunchRequest& request,
                       const plan::RunOptions& options, plan::RunResult* result);
 
+  // What the last launch read and wrote in global memory.
+  const std::vector<Touched>& touched() const { return touched_; }
+
  private:
   struct Loaded {
     std::shared_ptr<const ptx::Module> module;
@@ -60,6 +63,8 @@ class Emulator {
   DeviceProfile profile_;
   GlobalMemory memory_;
   std::vector<Loaded> modules_;
+  std::vector<Touched> touched_;
+  uint64_t grid_workspace_ = 0;  // of cooperative launches; allocated at the first
   uint64_t launches_ = 0, instructions_ = 0;
 };
 

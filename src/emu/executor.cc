@@ -134,11 +134,15 @@ std::unique_ptr<Cluster> Executor::make_cluster(uint64_t index) {
     cta.exited = false;
     uint32_t warps = (threads + 31) / 32;
     cta.live_warps = warps;
+    constexpr uint32_t kRegisterFile = 65536;
+    const uint32_t share = std::min(256u, kRegisterFile / (warps * 32)) / 8 * 8;
+    cta.free_registers = 0;
     cta.warpgroups.assign((warps + 3) / 4, {});
     cta.warps.resize(warps);
     for (uint32_t i = 0; i < warps; i++) {
       if (!cta.warps[i]) cta.warps[i] = std::make_unique<Warp>();
       init_warp(*cta.warps[i], cta, i);
+      cta.warps[i]->max_registers = share;
     }
   }
   return c;
@@ -213,6 +217,8 @@ bool Executor::satisfied(const Cta& cta, const Wait& wait) const {
       return cta.barriers[wait.address].generation != wait.value;
     case Wait::Kind::cluster_barrier:
       return cta.cluster->barrier_phase != wait.value;
+    case Wait::Kind::registers:
+      return cta.free_registers >= wait.value;
     case Wait::Kind::wgmma_partners: {
       const Warpgroup& g = cta.warpgroups[wait.address];
       if (wait.value < g.first) return true;
@@ -416,6 +422,15 @@ bool Executor::run_warp(Warp& w, int budget) {
   if (w.active && w.wait.kind == Wait::Kind::none && !w.others.empty()) {
     w.others.push_back({w.pc, w.active, w.frame, {}});
     w.active = 0;
+  }
+  auto why = static_cast<plan::RunStatus>(launch_.status.load());
+  if (launch_.stop && !budget_reported_ &&
+      (why == plan::RunStatus::wall_budget || why == plan::RunStatus::step_budget)) {
+    budget_reported_ = true;
+    uint32_t pc = w.active ? w.pc : w.others.empty() ? 0 : w.others.back().pc;
+    report_at(*w.cta, static_cast<int>(w.index), pc, "still-running", plan::HazardClass::advice,
+              w.active, "the kernel had not ended when its budget was used up; this warp was here",
+              "a loop that never ends?");
   }
   uint64_t executed = static_cast<uint64_t>(start - budget);
   w.instructions += executed;

@@ -39,6 +39,16 @@ class Executor {
   TrafficCount& traffic() { return traffic_; }
   double tensor_flop(size_t site) const { return tensor_flop_[site]; }
   void add_tensor_flop(size_t site, double flop) { tensor_flop_[site] += flop; }
+  void touch(const Allocation* a, uint64_t read, uint64_t written) {
+    if (last_touched_ < touched_.size() && touched_[last_touched_].allocation == a) {
+      touched_[last_touched_].read += read, touched_[last_touched_].written += written;
+      return;
+    }
+    add_touch(touched_, a, read, written);
+    last_touched_ = 0;
+    while (touched_[last_touched_].allocation != a) last_touched_++;
+  }
+  const std::vector<Touched>& touched() const { return touched_; }
   bool eager() const { return launch_.options->async == plan::AsyncMode::eager; }
   bool tracks_proxies() const { return tracks_proxies_; }
 
@@ -122,9 +132,12 @@ class Executor {
   std::vector<SiteCount> counts_;
   std::vector<double> tensor_flop_;
   TrafficCount traffic_;
+  std::vector<Touched> touched_;
+  size_t last_touched_ = 0;
   uint8_t* constants_ = nullptr;
   std::vector<std::unique_ptr<Cluster>> pool_;  // finished clusters whose memory is used again
   bool tracks_proxies_ = false, random_schedule_ = false;
+  bool budget_reported_ = false;
   uint64_t schedule_seed_ = 0;
   uint64_t since_account_ = 0;
 };

@@ -51,6 +51,7 @@ void Executor::perform_load(Cluster& c, size_t index) {
   Allocation* owner = nullptr;
   if (load.tensor) {
     uint8_t* global = global_bytes(*launch_.memory, load.map.global_address, 0, &owner);
+    if (owner) touch(owner, load.bytes, 0);
     tma_load(load.map, load.at, load.shared_address, shared, global);
     if (load.span != load.bytes)
       for_each_piece(load.map, load.at, load.shared_address, false, [&](const CopyPiece& p) {
@@ -62,6 +63,7 @@ void Executor::perform_load(Cluster& c, size_t index) {
     const uint8_t* src = load.shared_source
                              ? load.shared_source
                              : global_bytes(*launch_.memory, load.global, load.bytes, &owner);
+    if (owner) touch(owner, load.bytes, 0);
     if (src) std::memcpy(shared + load.shared_address, src, load.bytes);
     mark_clean(target, load.shared_address, load.bytes);
   }
@@ -129,6 +131,7 @@ void Executor::perform_store(Warp& w, const BulkStore& s) {
   if (!s.tensor) {
     uint8_t* dst = global_bytes(*launch_.memory, s.global, s.bytes, &owner);
     if (!dst) return;
+    touch(owner, s.reduce ? s.bytes : 0, s.bytes);
     const uint8_t* src = cta.shared.data() + s.shared_address;
     if (s.reduce)
       reduce_elements(s.type, s.op, dst, src,
@@ -140,6 +143,7 @@ void Executor::perform_store(Warp& w, const BulkStore& s) {
   }
   uint8_t* base = global_bytes(*launch_.memory, s.map.global_address, 0, &owner);
   if (!base) return;
+  touch(owner, s.reduce ? s.bytes : 0, s.bytes);
   if (s.reduce)
     tma_reduce(s.map, s.at, s.shared_address, cta.shared.data(), base, s.op);
   else
@@ -175,7 +179,7 @@ void Executor::perform_cp_async(Warp& w, const CpAsync& copy) {
     if (copy.src_bytes[l])
       if (const uint8_t* src =
               global_bytes(*launch_.memory, copy.src[l], copy.src_bytes[l], &owner))
-        std::memcpy(dst, src, copy.src_bytes[l]);
+        touch(owner, copy.src_bytes[l], 0), std::memcpy(dst, src, copy.src_bytes[l]);
     mark_clean(cta, copy.dst[l], copy.bytes);
   }
   traffic_.global_load +=

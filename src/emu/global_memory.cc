@@ -33,6 +33,15 @@ bool Allocation::all_written(uint64_t offset, uint64_t bytes) const {
   return true;
 }
 
+void add_touch(std::vector<Touched>& all, const Allocation* a, uint64_t read, uint64_t written) {
+  for (Touched& t : all)
+    if (t.allocation == a) {
+      t.read += read, t.written += written;
+      return;
+    }
+  all.push_back({a, read, written});
+}
+
 uint64_t GlobalMemory::allocate(std::string name, uint64_t size, bool initialized, bool read_only,
                                 uint8_t* external) {
   auto a = std::make_unique<Allocation>();

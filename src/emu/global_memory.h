@@ -36,6 +36,13 @@ struct Allocation {
   bool all_written(uint64_t offset, uint64_t bytes) const;
 };
 
+// Bytes that one launch read from and wrote to an allocation (repeated accesses count again).
+struct Touched {
+  const Allocation* allocation = nullptr;
+  uint64_t read = 0, written = 0;
+};
+void add_touch(std::vector<Touched>& all, const Allocation* a, uint64_t read, uint64_t written);
+
 class GlobalMemory {
  public:
   // Own memory of all allocations together; the caller keeps below it (limits of the host, not of a

@@ -37,6 +37,7 @@ struct Wait {
     named_barrier,    // until generation `value` of barrier `address` ends
     cluster_barrier,  // until the cluster barrier's phase differs from `value`
     converge,         // until the lanes in `value` stand at the same pc
+    registers,        // until the CTA's pool has `value` registers free (setmaxnreg.inc)
     wgmma_partners,   // until the other warps of the warpgroup have issued wgmma number `value`
   } kind = Kind::none;
   uint32_t cta_rank = 0;
@@ -121,6 +122,7 @@ struct Warp : RegisterView {
   bool pause = false;              // with yield: the time slice ends
   bool converge_done = false;      // the current fragment was released from a convergence wait
   uint64_t barrier_ticket = 0;     // bar.red: generation at arrival + 1; 0 = has not arrived
+  uint32_t max_registers = 0;      // a thread; changed by setmaxnreg
   std::vector<uint32_t> observed;  // see Observed
   ~Warp();
 };
@@ -210,6 +212,7 @@ struct Cta {
   std::vector<uint32_t> arrivals;
   std::vector<uint32_t> arrival_kib;  // 0: none, kMixedArrivals, else the KiB's only stamp
   std::vector<bool> barrier_live;     // by LiveBarrier::id
+  uint32_t free_registers = 0;        // of the CTA's share, given back by setmaxnreg.dec
   uint32_t live_warps = 0, live_threads = 0;
   std::array<NamedBarrier, 16> barriers;
   std::unordered_map<uint32_t, LiveBarrier> mbarriers;  // by offset
@@ -242,7 +245,8 @@ struct LaunchState {
   std::vector<uint8_t> params;
   const std::vector<uint64_t>* global_variables = nullptr;  // address of Module::variables[i]
   int sm_count = 132;
-  uint64_t sequence_id = 0;  // launch ordinal, %gridid
+  uint64_t grid_workspace = 0;  // %envreg1:%envreg2 of a cooperative launch
+  uint64_t sequence_id = 0;     // launch ordinal, %gridid
   // shared between host threads
   uint64_t resident_clusters = 1;  // per host thread: SMs x occupancy of the modelled GPU, divided
   uint64_t step_limit = 0;         // warp instructions of this launch; 0 = none

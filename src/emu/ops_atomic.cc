@@ -62,6 +62,7 @@ uint8_t* target_bytes(Warp& w, uint64_t address, uint32_t bytes, int lane, int w
              "", address);
     a->mark_written(at, bytes);
   }
+  e.touch(a, bytes, bytes);
   return a->data + at;
 }
 

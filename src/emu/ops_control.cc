@@ -208,12 +208,24 @@ void pause(RegisterView& v, const MicroOp&, uint32_t) {
   w.yield = true;
 }
 
+// Warps trade registers through their CTA's pool; an increase waits until the pool has enough. What
+// a launch really gets per thread is the assembler's choice: the most that the register file allows
+// is assumed, so a wait that never ends here never ends on silicon.
 void set_max_registers(RegisterView& v, const MicroOp& op, uint32_t mask) {
   Warp& w = warp_of(v);
+  Cta& c = *w.cta;
   uint32_t n = static_cast<uint32_t>(op.imm);
-  if (n < 24 || n > 256 || n % 8)
+  if (n < 24 || n > 256 || n % 8) {
     w.exec->report(w, "setmaxnreg", plan::HazardClass::fatal, mask,
                    fmt::format("setmaxnreg to {}: must be a multiple of 8 between 24 and 256", n));
+    return;
+  }
+  bool increase = op.imm >> 32;
+  if (increase && n > w.max_registers && c.free_registers < (n - w.max_registers) * 32)
+    return w.exec->block(w, {Wait::Kind::registers, 0, 0, (n - w.max_registers) * 32, false}, true);
+  c.free_registers += (w.max_registers - n) * 32;  // modulo 2^32: an increase subtracts
+  w.max_registers = n;
+  c.cluster->progress++;
 }
 
 void read_special(RegisterView& v, const MicroOp& op, uint32_t mask) {
@@ -334,6 +346,11 @@ void read_special(RegisterView& v, const MicroOp& op, uint32_t mask) {
       break;
     case S::aggr_smem_size:
       value = c.shared_bytes;
+      break;
+    case S::envreg:
+      value = component == 1   ? launch.grid_workspace >> 32
+              : component == 2 ? launch.grid_workspace & 0xffffffffu
+                               : 0;
       break;
     case S::dynamic_smem_size:
       value = launch.dynamic_shared;

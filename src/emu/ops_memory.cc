@@ -275,6 +275,7 @@ void global_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t
     Allocation* a = common ? common : memory.find(address[l]);
     uint64_t at = address[l] - a->base;
     std::memcpy(image + l * kImage, a->data + at, bytes);
+    if (!common) w.exec->touch(a, bytes, 0);
     if (a->tracks_writes() && !a->all_written(at, bytes)) unwritten |= 1u << l;
   });
   if (unwritten) {
@@ -285,6 +286,8 @@ void global_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t
         "", address[l], memory.describe(address[l]));
   }
   scatter_to_registers(w, m, mask, image);
+  if (common)
+    w.exec->touch(common, uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask)), 0);
   w.exec->traffic().global_load += uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask));
 }
 
@@ -311,8 +314,11 @@ void global_store(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
     }
     std::memcpy(a->data + at, image + l * kImage, bytes);
     a->mark_written(at, bytes);
+    if (!common) w.exec->touch(a, 0, bytes);
   });
   w.cta->cluster->progress++;
+  if (common)
+    w.exec->touch(common, 0, uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask)));
   w.exec->traffic().global_store += uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask));
 }
 

@@ -178,7 +178,8 @@ TEST_F(Recorded, PaddingMayHoldAnything) {
 
 TEST_F(Recorded, TablesInScratchAndSymbols) {
   const auto plan = good("tables");
-  ASSERT_EQ(plan.steps.size(), 5u);
+  ASSERT_EQ(plan.steps.size(), 6u);
+  EXPECT_EQ(plan.steps.back().index(), 4u);  // the scratch memory is freed
   const auto find = [&](const std::string& name) {
     for (uint32_t i = 0; i < plan.buffers.size(); ++i)
       if (plan.buffers[i].name == name) return i;
@@ -228,7 +229,9 @@ TEST_F(Recorded, HostCodeSeesTheTargetDevice) {
 
 TEST_F(Recorded, StagingMemoryAndPools) {
   const auto plan = good("staging");
-  ASSERT_EQ(plan.steps.size(), 2u);
+  ASSERT_EQ(plan.steps.size(), 3u);
+  EXPECT_EQ(std::get<plan::Free>(plan.steps[2]).buffer,
+            std::get<plan::CopyHostToDevice>(plan.steps[0]).dst.buffer);
   const auto upload = step<plan::CopyHostToDevice>(plan, 0);
   EXPECT_EQ(upload.data.bytes.size(), 64u);
   EXPECT_EQ(word(upload.data, 60), 225u);

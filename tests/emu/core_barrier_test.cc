@@ -242,6 +242,41 @@ TEST(CoreBarrier, SharedMemoryOfAnExitedCtaIsGone) {
   EXPECT_TRUE(r.finding("out-of-bounds")) << r.kinds();
 }
 
+// 256 threads share 65,536 registers: 128 x 232 + 128 x 240 fit only after the first group gave
+// some back.
+std::string trade(const char* first, const char* second) {
+  return std::string(R"(.visible .entry k(.param .u64 p0) {
+    .reg .pred %p<5>; .reg .b32 %r<9>;
+    mov.u32 %r1, %tid.x;
+    setp.ge.u32 %p1, %r1, 128;
+    @%p1 bra SECOND;
+    setmaxnreg.)") +
+         first + R"(;
+    bra END;
+  SECOND:
+    setmaxnreg.)" +
+         second + R"(;
+  END: ret; })";
+}
+
+TEST(CoreBarrier, RegistersAreTradedWithinTheCtasPool) {
+  PtxRun r;
+  r.buffers = {output_of("out", 4)};
+  r.block = {256};
+  for (const char* first : {"dec.sync.aligned.u32 40", "dec.sync.aligned.u32 240"}) {
+    r.ptx = trade(first, "inc.sync.aligned.u32 256");
+    r.go();
+    EXPECT_EQ(r.result.status, RunStatus::completed) << first << r.error << r.result.message;
+  }
+  r.block = {384};  // 168 registers a thread at most
+  r.ptx = trade("dec.sync.aligned.u32 160", "inc.sync.aligned.u32 240");
+  r.go();
+  EXPECT_EQ(r.result.status, RunStatus::deadlock);
+  ASSERT_TRUE(r.finding("deadlock")) << r.kinds();
+  EXPECT_NE(r.finding("deadlock")->message.find("setmaxnreg.inc"), std::string::npos)
+      << r.finding("deadlock")->message;
+}
+
 TEST(CoreBarrier, ShuffleWaitsForItsMembersAndNeverComingOnesDeadlock) {
   PtxRun r;
   r.ptx = R"(.visible .entry k(.param .u64 p0) {
