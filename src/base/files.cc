@@ -70,6 +70,25 @@ Result<void> write_all(int fd, const char* data, size_t size, const fs::path& pa
   return {};
 }
 
+Result<void> write_in_place(const fs::path& path, std::string_view bytes) {
+  Fd file{open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+  if (file.fd < 0) return io_error("write", path);
+  return write_all(file.fd, bytes.data(), bytes.size(), path);
+}
+
+Result<void> replace_file(const fs::path& path, std::string_view bytes) {
+  static std::atomic<unsigned> counter{0};
+  fs::path neighbour = path;
+  neighbour += fmt::format(".{}.{}.tmp", getpid(), counter++);
+  Fd file{open(neighbour.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
+  if (file.fd < 0) return io_error("write", path);
+  Result<void> written = write_all(file.fd, bytes.data(), bytes.size(), path);
+  if (written.ok() && rename(neighbour.c_str(), path.c_str()) != 0)
+    written = io_error("replace", path);
+  if (!written.ok()) unlink(neighbour.c_str());
+  return written;
+}
+
 }  // namespace
 
 Result<std::string> read_file(const fs::path& path, uint64_t limit) {
@@ -81,21 +100,19 @@ Result<std::vector<uint8_t>> read_bytes(const fs::path& path, uint64_t limit) {
 }
 
 Result<void> write_file_atomically(const fs::path& path, std::string_view bytes) {
-  static std::atomic<unsigned> counter{0};
-  std::error_code code;
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), code);
-  if (code)
-    return Error{"io", fmt::format("cannot create folder {}: {}", path.parent_path().string(),
-                                   code.message())};
-  fs::path neighbour = path;
-  neighbour += fmt::format(".{}.{}.tmp", getpid(), counter++);
-  Fd file{open(neighbour.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
-  if (file.fd < 0) return io_error("write", path);
-  Result<void> written = write_all(file.fd, bytes.data(), bytes.size(), path);
-  if (written.ok() && rename(neighbour.c_str(), path.c_str()) != 0)
-    written = io_error("replace", path);
-  if (!written.ok()) unlink(neighbour.c_str());
-  return written;
+  struct stat info;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+    return Error{"io", fmt::format("cannot write {}: no such directory", path.string())};
+  if (stat(path.c_str(), &info) == 0) {
+    if (!S_ISREG(info.st_mode)) return write_in_place(path, bytes);
+    std::error_code code;
+    const fs::path target = fs::canonical(path, code);
+    return replace_file(code ? path : target, bytes);
+  }
+  // A symlink that leads nowhere yet: the file is made where it points.
+  if (lstat(path.c_str(), &info) == 0) return write_in_place(path, bytes);
+  return replace_file(path, bytes);
 }
 
 Result<void> write_file_atomically(const fs::path& path, std::span<const uint8_t> bytes) {

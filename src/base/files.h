@@ -19,8 +19,9 @@ Result<std::string> read_file(const std::filesystem::path& path,
 Result<std::vector<uint8_t>> read_bytes(const std::filesystem::path& path,
                                         uint64_t limit = uint64_t{1} << 30);
 
-// Writes a neighbour and renames it over `path`: readers see the old or the new file, never half of
-// one. Missing parent folders are made. kind "io".
+// Writes a neighbour and renames it over the file: readers see the old or the new one, never half.
+// Symlinks are followed, not replaced; a device, a pipe or a symlink to nothing is opened and
+// written as it is. A missing parent folder is an error. Kinds: "io", "not-found".
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 Result<void> write_file_atomically(const std::filesystem::path& path,
                                    std::span<const uint8_t> bytes);

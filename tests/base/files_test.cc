@@ -1,5 +1,6 @@
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,7 +43,7 @@ TEST(TempDir, UnusableRootIsAnError) {
 TEST(Files, RoundTripAndReplace) {
   auto dir = TempDir::create("files");
   ASSERT_TRUE(dir.ok());
-  fs::path file = dir->path() / "new/folder/file";
+  fs::path file = dir->path() / "file";
   std::string bytes("a\0b\n", 4);
   ASSERT_TRUE(write_file_atomically(file, bytes).ok());
   EXPECT_EQ(*read_file(file), bytes);
@@ -52,6 +53,48 @@ TEST(Files, RoundTripAndReplace) {
   size_t entries = 0;
   for ([[maybe_unused]] auto& e : fs::directory_iterator(file.parent_path())) ++entries;
   EXPECT_EQ(entries, 1u) << "a temporary neighbour stayed";
+}
+
+TEST(Files, MissingFolderIsAnErrorAndStaysMissing) {
+  auto dir = TempDir::create("files");
+  ASSERT_TRUE(dir.ok());
+  const fs::path file = dir->path() / "none/x.plan";
+  auto written = write_file_atomically(file, "x");
+  ASSERT_FALSE(written.ok());
+  EXPECT_EQ(written.error().message, "cannot write " + file.string() + ": no such directory");
+  EXPECT_TRUE(fs::is_empty(dir->path()));
+}
+
+TEST(Files, SymlinksAndPipesStayWhatTheyAre) {
+  auto dir = TempDir::create("files");
+  ASSERT_TRUE(dir.ok());
+  fs::create_directory(dir->path() / "elsewhere");
+  const fs::path target = dir->path() / "elsewhere/target", link = dir->path() / "link";
+  fs::create_symlink("elsewhere/target", link);
+  ASSERT_TRUE(write_file_atomically(link, "first").ok());  // leads nowhere yet
+  EXPECT_EQ(*read_file(target), "first");
+  struct stat before, after;
+  ASSERT_EQ(stat(target.c_str(), &before), 0);
+  ASSERT_TRUE(write_file_atomically(link, "2nd").ok());
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(*read_file(target), "2nd");
+  ASSERT_EQ(stat(target.c_str(), &after), 0);
+  EXPECT_NE(before.st_ino, after.st_ino) << "not replaced atomically";
+
+  const fs::path pipe = dir->path() / "pipe", to_pipe = dir->path() / "to_pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  fs::create_symlink("pipe", to_pipe);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  for (const fs::path& path : {pipe, to_pipe}) {
+    ASSERT_TRUE(write_file_atomically(path, "through").ok());
+    char text[16];
+    EXPECT_EQ(read(reader, text, sizeof text), 7);
+    EXPECT_TRUE(fs::is_fifo(path));
+  }
+  close(reader);
+  EXPECT_TRUE(fs::is_symlink(to_pipe));
+  EXPECT_FALSE(write_file_atomically(dir->path() / "elsewhere", "x").ok());
 }
 
 TEST(Files, ErrorsNameTheFileAndKind) {
