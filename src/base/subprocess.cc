@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/interrupt.h"
 #include "base/stopwatch.h"
 
 namespace ptxbench {
@@ -266,6 +267,7 @@ Result<ProcessResult> run_process(const ProcessSpec& spec) {
       null.fd < 0)
     return Error{"io", fmt::format("cannot open pipes: {}", strerror(errno))};
 
+  if (interrupted()) return Error{"interrupted", "interrupted by a signal"};
   PipeSignalBlock block;
   pid_t child = fork();
   if (child < 0) return Error{"io", fmt::format("cannot fork: {}", strerror(errno))};

@@ -21,7 +21,13 @@ class TempDir {
   // Leaves the directory in place (for debugging); returns its path.
   std::filesystem::path release();
 
+  // All folders of this process that still exist, whoever owns the objects: for a process about to
+  // end without unwinding (base/interrupt.h).
+  static bool any();
+  static void remove_all() noexcept;
+
  private:
+  static void remove_folder(const std::filesystem::path& path) noexcept;
   explicit TempDir(std::filesystem::path path) : path_(std::move(path)) {}
   void remove() noexcept;
 

@@ -1,16 +1,29 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "base/interrupt.h"
 #include "cli/commands.h"
 
 namespace ptxbench::cli {
 
 int fail(const Error& error) {
+  hold_if_interrupted();
+  const std::string text = error.to_string();
   std::string line;
-  for (char c : error.to_string())
-    line += c == '\n' || c == '\r' || c == '\t'  ? ' '
-            : static_cast<unsigned char>(c) < 32 ? '?'
-                                                 : c;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    // C1 controls, as UTF-8 writes them, can be as harmful as an escape.
+    const bool c1 = c == 0xc2 && next >= 0x80 && next < 0xa0;
+    if (c == '\n' || c == '\r' || c == '\t')
+      line += ' ';
+    else if (c < 32 || c == 127 || c1)
+      line += fmt::format("\\x{:02x}", c1 ? static_cast<unsigned char>(text[++i]) : c);
+    else
+      line += text[i];
+  }
   std::fprintf(stderr, "ptxbench: %s\n", line.c_str());
   return kFailure;
 }
@@ -19,6 +32,7 @@ int fail(const Error& error) {
 
 int main(int argc, char** argv) {
   using namespace ptxbench;
+  end_cleanly_on_signals();
   CLI::App app{
       "Measures and explains GPU kernels written with architecture-specific PTX, on no GPU at "
       "all."};
@@ -42,5 +56,6 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return cli::fail(Error{"internal", error.what()});
   }
+  hold_if_interrupted();
   return exit_code;
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/files.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 
 namespace ptxbench::cli {
@@ -17,11 +18,13 @@ std::string Style::paint(const std::string& text, const char* code) const {
 }
 
 void print(const std::string& text) {
+  hold_if_interrupted();
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }
 
 Result<void> write_json(const std::string& path, const nlohmann::json& document) {
+  hold_if_interrupted();
   if (path.empty()) return {};
   const std::string text = dump_json(document) + "\n";
   if (path == "-") {

@@ -13,6 +13,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/interrupt.h"
+
 namespace ptxbench::sandbox {
 namespace {
 
@@ -246,6 +248,7 @@ Result<ChildResult> run_child(const ChildSpec& spec) {
     return Error{"io", std::string("cannot make a pipe: ") + strerror(errno)};
   Prepared prepared{pointers(spec.argv), pointers(spec.environment), spec.argv[0].c_str(),
                     spec.working_directory.empty() ? nullptr : spec.working_directory.c_str()};
+  if (interrupted()) return Error{"interrupted", "interrupted by a signal"};
   const pid_t pid = fork();
   if (pid < 0) return Error{"io", std::string("cannot start a process: ") + strerror(errno)};
   if (pid == 0) child_main(spec, prepared, pipes);

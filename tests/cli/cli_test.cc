@@ -1,5 +1,6 @@
 // The real binary on bad input: one clear line and exit code 2, or a verdict; nothing left behind.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -117,6 +118,13 @@ TEST_F(Cli, WrongUsage) {
   expect_refused(eval({"--task", "gemm_n7168_k5120", "--arch", "sm_12"}), "sm_90a");
   expect_refused(eval({"--task", "gemm_n7168_k5120", "--seed", "xyz"}), "seed");
   expect_refused(eval({"--task", "gemm_n7168_k5120", "--schedule", "random:"}), "schedule");
+  expect_refused(eval({"--task", "gemm_n7168_k5120", "--axes", "M=200,M=300"}), "twice");
+  for (const char* timeout : {"0", "-1", "1e300", "1e999", "inf", "nan", "soon", ""}) {
+    SCOPED_TRACE(timeout);
+    const std::string option = std::string("--timeout=") + timeout;
+    expect_refused(eval({"--task", "gemm_n7168_k5120", option}), "--timeout");
+    EXPECT_LT(run(eval({"--task", "gemm_n7168_k5120", option})).err.size(), 200u);
+  }
 }
 
 TEST_F(Cli, FilesThatAreNoCandidates) {
@@ -205,6 +213,68 @@ TEST_F(Cli, NothingWrittenByTheKernel) {
   expect_verdict(candidate("fill<<<1, 32>>>((__nv_bfloat16*)c.data_ptr(), 0);"), 2, "no-output");
 }
 
+TEST_F(Cli, NamesTheSmCountThatHostCodeWasTold) {
+  const std::string json = (folder_.path() / "v.json").string();
+  const std::string file = write("zeros.cu", candidate(kLaunch));
+  const ProcessResult smoke =
+      run({"eval", file, "--task", "gemm_n7168_k5120", "--workload", "smoke", "--json", json});
+  EXPECT_NE(smoke.out.find("emu:h200 with 4 SMs sm_90a"), std::string::npos) << smoke.out;
+  EXPECT_EQ((*parse_json(read_file(json).take()))["sm_count"], 4);
+  const ProcessResult own =
+      run({"eval", file, "--task", "gemm_n7168_k5120", "--axes", "M=64,N=64,K=64", "--json", json});
+  EXPECT_NE(own.out.find("emu:h200 sm_90a"), std::string::npos) << own.out;
+  EXPECT_TRUE((*parse_json(read_file(json).take()))["sm_count"].is_null());
+}
+
+// Signals end the program, its children and its temporary folders, whatever it is busy with.
+class CliSignal : public Cli, public ::testing::WithParamInterface<int> {};
+
+TEST_P(CliSignal, LeavesNothingBehind) {
+  std::string endless = candidate("forever<<<1, 32>>>((int*)c.data_ptr());");
+  endless.insert(kHead.size(),
+                 "__global__ void forever(int* p) { while (atomicAdd(p, 0) != 12345) {} }\n");
+  // New text each time, so that the compilers run; the second one is stuck in the host process.
+  const std::string stamp = "// " + folder_.path().string() + "\n";
+  const std::string device = write("device.cu", endless + stamp);
+  const std::string host =
+      write("host.cu", candidate("for (volatile int i = 0;; ) { (void)i; }" + kLaunch) + stamp);
+  const auto tmp = folder_.path() / "tmp";
+  auto interrupt = [&](const std::string& file, double after_s) {
+    SCOPED_TRACE(file + " after " + std::to_string(after_s));
+    ProcessSpec spec;
+    // The shell tells which process to signal and waits for it.
+    spec.argv = {"/bin/sh",
+                 "-c",
+                 "\"$0\" eval \"$1\" --task gemm_n7168_k5120 --axes M=64,N=64,K=64 --quiet & p=$!; "
+                 "sleep $2; kill -$3 $p; wait $p; code=$?; sleep 0.1; "
+                 "for f in $(grep -lsF \"$TMPDIR/\" /proc/[0-9]*/cmdline); do "
+                 "name=$(cat ${f%cmdline}comm 2>&-); "
+                 "case $name in grep|\"\") ;; *) echo ptxbench-process $name ;; esac; done; "
+                 "ls \"$TMPDIR\"; exit $code",
+                 kBinary.string(),
+                 file,
+                 std::to_string(after_s),
+                 std::to_string(GetParam())};
+    spec.environment = environment();
+    spec.wall_s = 60;
+    auto result = run_process(spec);
+    ASSERT_TRUE(result.ok());
+    EXPECT_FALSE(result->timed_out);
+    EXPECT_EQ(result->exit_code, 128 + GetParam()) << result->out << result->err;
+    EXPECT_EQ(result->err, "");
+    EXPECT_TRUE(std::filesystem::is_empty(tmp)) << result->out;
+    // The verdict did not come out, and neither a process nor a folder is left.
+    EXPECT_EQ(result->out.find("ptxbench-"), std::string::npos) << result->out;
+    EXPECT_EQ(result->out.find("level"), std::string::npos) << result->out;
+  };
+  interrupt(device, 0.5);  // compiling
+  interrupt(host, 5);      // most likely recording
+  interrupt(device, 5);    // most likely replaying
+}
+
+// Not SIGINT: a shell without job control has its background commands ignore it.
+INSTANTIATE_TEST_SUITE_P(All, CliSignal, ::testing::Values(SIGTERM, SIGHUP));
+
 // A plan judged elsewhere gets the verdict of the candidate itself.
 TEST_F(Cli, RecordThenEvalPlan) {
   const std::string file = write("zeros.cu", candidate(kLaunch));
@@ -225,6 +295,14 @@ TEST_F(Cli, RecordThenEvalPlan) {
        {"level", "reason", "label", "status", "correctness", "findings", "evidence"})
     EXPECT_EQ(direct[field], replayed[field]) << field;
   EXPECT_EQ(run({"inspect", plan}).exit_code, 0);
+  EXPECT_EQ(with({"record", file, "-o", (folder_.path() / "none/x.plan").string()}, {}).exit_code,
+            2);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "none"));
+  // Errors name the plan's file, whatever its name holds.
+  const std::string odd = (folder_.path() / "od\x1b[31md\xc2\x9b.plan").string();
+  std::filesystem::copy_file(plan, odd);
+  expect_refused({"eval", "--plan", odd, "--task", "gemm_n128_k2048"},
+                 "od\\x1b[31md\\x9b.plan: the plan was recorded for");
   // Not for another size or task.
   expect_refused({"eval", "--plan", plan, "--task", "gemm_n7168_k5120", "--workload", "smoke"},
                  "recorded");
