@@ -45,6 +45,8 @@ Verdict start_verdict(const EvalRequest& request) {
   v.published_workload = request.published_workload;
   v.axes = request.axes;
   v.arch = request.arch;
+  // A plan does not say what its host code was told.
+  if (request.extraction.candidate.kind != Candidate::Kind::plan) v.sm_count = request.sm_count;
   v.candidate = request.extraction.candidate.name;
   v.candidate_hash = request.extraction.candidate.hash;
   v.tensor_mode = mode_name(request.tensor);
@@ -328,7 +330,9 @@ Result<Verdict> evaluate(const EvalRequest& request, const Services& services) {
   const Candidate& candidate = request.extraction.candidate;
   plan::LaunchPlan plan;
   if (request.extraction.ok && candidate.kind == Candidate::Kind::plan) {
-    PB_RETURN_IF_ERROR(check_plan(request, candidate.plan));
+    if (auto checked = check_plan(request, candidate.plan); !checked.ok())
+      return Error{checked.error().kind,
+                   fmt::format("{}: {}", candidate.name, checked.error().message)};
     plan = candidate.plan;
   } else {
     PB_ASSIGN_OR_RETURN(Recording recording, compile_and_record(request, services));
@@ -338,7 +342,10 @@ Result<Verdict> evaluate(const EvalRequest& request, const Services& services) {
     plan = std::move(recording.plan);
   }
   Trial trial(request, *services.device, verdict);
-  PB_RETURN_IF_ERROR(trial.run(plan));
+  if (auto ran = trial.run(plan); !ran.ok()) {
+    if (candidate.kind != Candidate::Kind::plan) return ran.error();
+    return Error{ran.error().kind, fmt::format("{}: {}", candidate.name, ran.error().message)};
+  }
   return finish_verdict(request, total, verdict);
 }
 

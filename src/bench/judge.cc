@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "bench/evidence.h"
+#include "bench/feedback.h"
 
 namespace ptxbench::bench {
 namespace {
@@ -42,12 +43,24 @@ void label_by_values(Verdict& verdict) {
   verdict.status = right ? "PASSED" : "INCORRECT_NUMERICAL";
 }
 
-std::string describe(const plan::Finding& finding) {
-  std::string place;
-  if (!finding.file.empty())
-    place = fmt::format(" at {}:{}", std::filesystem::path(finding.file).filename().string(),
-                        finding.line);
-  return finding.message + place;
+// Where the candidate's author looks first: inside a header of the toolkit, that is the line of the
+// candidate that was inlined around it.
+std::string describe(const plan::Finding& finding, const Verdict& verdict) {
+  if (finding.file.empty()) return finding.message;
+  std::pair<std::string, int> at = {finding.file, finding.line};
+  if (!is_source_file(finding.file, verdict)) {
+    for (const auto& outer : finding.inlined_at) {
+      if (!is_source_file(outer.first, verdict)) continue;
+      at = outer;
+      break;
+    }
+  }
+  const std::string place =
+      fmt::format("{}:{}", std::filesystem::path(at.first).filename().string(), at.second);
+  // An assertion says itself where it stands.
+  const size_t last_word = finding.message.find_last_of(" /") + 1;
+  if (finding.message.compare(last_word, std::string::npos, place) == 0) return finding.message;
+  return finding.message + " at " + place;
 }
 
 // Public, fast kernels break these rules too, so a latent finding alone leaves the published label
@@ -55,7 +68,8 @@ std::string describe(const plan::Finding& finding) {
 void judge_latent(const plan::Finding& finding, Verdict& verdict) {
   verdict.level = Level::execution;
   verdict.reason = "latent-" + reason_of_finding(finding.kind);
-  verdict.message = fmt::format("may break on another chip or compiler: {}", describe(finding));
+  verdict.message =
+      fmt::format("may break on another chip or compiler: {}", describe(finding, verdict));
   if (verdict.correctness && !verdict.correctness->passed)
     verdict.message += "; here the values are wrong too: " + verdict.correctness->why;
 }
@@ -117,7 +131,7 @@ void judge_record(const cudart::RecordOutcome& outcome, Verdict& verdict) {
 
 void judge_stopped_run(const plan::RunResult& run, Verdict& verdict) {
   const plan::Finding* fatal = first_of(verdict, plan::HazardClass::fatal);
-  const std::string cause = fatal != nullptr ? describe(*fatal) : run.message;
+  const std::string cause = fatal != nullptr ? describe(*fatal, verdict) : run.message;
   switch (run.status) {
     case plan::RunStatus::deadlock:
       return set(verdict, {Level::execution, "deadlock", "Kernel Execution Timeout", "TIMEOUT"},
@@ -139,7 +153,7 @@ void judge_completed_run(const Task& task, Verdict& verdict) {
   if (const plan::Finding* fatal = first_of(verdict, plan::HazardClass::fatal)) {
     verdict.level = Level::execution;
     verdict.reason = reason_of_finding(fatal->kind);
-    verdict.message = describe(*fatal);
+    verdict.message = describe(*fatal, verdict);
     if (verdict.reason == "memory-fault") {
       verdict.label = "Runtime error";
       verdict.status = "RUNTIME_ERROR";

@@ -128,6 +128,9 @@ Result<std::vector<std::pair<std::string, int64_t>>> parse_axes(const std::strin
       return usage(fmt::format("axis value in '{}' is out of range", item));
     if (error != std::errc{} || end_of_number != last)
       return usage(fmt::format("'{}' has no integer value", item));
+    for (const auto& [axis, earlier] : axes)
+      if (axis == item.substr(0, equals))
+        return usage(fmt::format("axis {} is given twice: {} and {}", axis, earlier, value));
     axes.emplace_back(item.substr(0, equals), value);
   }
   if (axes.empty()) return usage("--axes is empty; expected AXIS=VALUE,...");

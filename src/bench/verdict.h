@@ -54,6 +54,7 @@ struct Verdict {
   std::string source_file;  // what findings and diagnostics call the candidate's source
   std::vector<std::pair<std::string, int64_t>> axes;
   bool published_workload = false;
+  int sm_count = 0;  // what host code was told; 0: the device profile's own
   Evidence evidence;
   std::optional<Correctness> correctness;
   std::vector<plan::Finding> findings;             // most certain first

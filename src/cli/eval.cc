@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 
 #include "bench/evaluate.h"
 #include "cli/candidate_options.h"
@@ -17,6 +18,17 @@ struct EvalOptions : CandidateOptions {
   int threads = 0, require = 5;
   double timeout_s = 0;
 };
+
+constexpr double kLongestTimeout = 7 * 24 * 3600;
+
+// For the option parser: what is wrong with the text, or nothing.
+std::string check_timeout(std::string& text) {
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() && *end == '\0' && seconds > 0 && seconds <= kLongestTimeout) return "";
+  return fmt::format("'{}' is not a number of seconds between 0 and {:.0f}", text.substr(0, 40),
+                     kLongestTimeout);
+}
 
 Result<void> apply(const EvalOptions& options, bench::EvalRequest& request) {
   if (options.tensor == "hw") request.tensor = plan::TensorMode::hw;
@@ -100,7 +112,7 @@ void add_eval(CLI::App& app, int& exit_code) {
   command
       ->add_option("--timeout", options->timeout_s,
                    "Seconds for the replay (default 60 for small sizes, else 1800)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_timeout, "SECONDS"));
   command->callback([options, &exit_code] {
     if (options->file.empty()) options->file = options->plan;
     exit_code = options->file.empty() ? fail(Error{"usage", "eval needs a FILE or --plan FILE"})

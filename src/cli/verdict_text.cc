@@ -37,6 +37,12 @@ std::string axes_text(const Verdict& v) {
   return text;
 }
 
+// "with 4 SMs ", where host code was told a number that is not the device's own.
+std::string sm_count_text(int sm_count) {
+  if (sm_count <= 0) return "";
+  return fmt::format("with {} SM{} ", sm_count, sm_count == 1 ? "" : "s");
+}
+
 std::string headline(const Verdict& v, const Style& style) {
   const std::string level =
       fmt::format("level {}  {}: {}", static_cast<int>(v.level), name(v.level), v.reason);
@@ -56,8 +62,8 @@ std::string identity(const Verdict& v, int first_line) {
   text += fmt::format("axes       {}\n", axes_text(v));
   if (!v.seed.empty()) text += fmt::format("seed       {}\n", v.seed);
   if (!v.device.empty())
-    text += fmt::format("device     {} {}, tensor {}, async {}, schedule {}\n", v.device, v.arch,
-                        v.tensor_mode, v.async_mode, v.schedule);
+    text += fmt::format("device     {} {}{}, tensor {}, async {}, schedule {}\n", v.device,
+                        sm_count_text(v.sm_count), v.arch, v.tensor_mode, v.async_mode, v.schedule);
   text += fmt::format("label      {} ({}), tag {}\n", v.label, v.status, v.tag);
   return text;
 }

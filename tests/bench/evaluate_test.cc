@@ -180,6 +180,36 @@ TEST_F(Evaluate, StoppedRuns) {
   ASSERT_FALSE(verdict.ok());
   EXPECT_EQ(verdict.error().kind, "unsupported");
 }
+// The headline names the candidate's own line, once.
+TEST_F(Evaluate, HeadlinePlaces) {
+  plan::Finding f = finding("out-of-bounds", plan::HazardClass::fatal);
+  f.file = "/toolkit/include/cuda_bf16.hpp";
+  f.line = 700;
+  f.inlined_at = {
+      {"/toolkit/include/other.h", 3}, {"/build/answer.cu", 2}, {"/build/answer.cu", 9}};
+  device_.result.status = plan::RunStatus::fault;
+  device_.result.findings = {f};
+  expect(2, "memory-fault", "Runtime error", "RUNTIME_ERROR");
+  EXPECT_EQ(last_.message, "something happened at answer.cu:2");
+  device_.result.findings[0].inlined_at.clear();
+  expect(2, "memory-fault", "Runtime error", "RUNTIME_ERROR");
+  EXPECT_EQ(last_.message, "something happened at cuda_bf16.hpp:700");
+  f = finding("device-assert", plan::HazardClass::fatal);
+  f.message = "assertion `x` failed at /build/answer.cu:2";
+  device_.result.findings = {f};
+  expect(2, "trap", "Runtime error", "RUNTIME_ERROR");
+  EXPECT_EQ(last_.message, f.message);
+  f.message = "assertion `x` failed at other_answer.cu:2";
+  device_.result.findings = {f};
+  expect(2, "trap", "Runtime error", "RUNTIME_ERROR");
+  EXPECT_EQ(last_.message, f.message + " at answer.cu:2");
+}
+TEST_F(Evaluate, SmCountThatHostCodeWasTold) {
+  expect(5, "not-timed", "Correct", "PASSED");
+  EXPECT_EQ(to_json(last_)["sm_count"], 3);
+  last_.sm_count = 0;
+  EXPECT_TRUE(to_json(last_)["sm_count"].is_null());
+}
 TEST_F(Evaluate, NothingWrittenIsNoOutput) {
   device_.writes = false;
   expect(2, "no-output", "Numerical error", "INCORRECT_NUMERICAL");

@@ -76,7 +76,8 @@ TEST(Tasks, AxesOutOfRange) {
     EXPECT_EQ(axes.error().kind, "usage") << text;
   }
   EXPECT_FALSE(resolve_axes(task.definition, nullptr, {}).ok());  // M has no value
-  for (const char* text : {"", "M", "=4", "M=", "M=4x", "M=99999999999999999999"})
+  for (const char* text :
+       {"", "M", "=4", "M=", "M=4x", "M=200,M=300", "M=4,K=2,M=4", "M=99999999999999999999"})
     EXPECT_FALSE(parse_axes(text).ok()) << text;
   auto axes = resolve_axes(task.definition, nullptr, parse_axes("M=8,K=64").take()).take();
   EXPECT_EQ(axis_value(axes, "K"), 64);
