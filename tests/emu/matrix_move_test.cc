@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "emu/hw_vectors.h"
 
 namespace ptxbench::emu {

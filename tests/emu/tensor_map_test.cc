@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "emu/tensor_map_args.h"
 
 namespace ptxbench {

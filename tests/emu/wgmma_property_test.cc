@@ -5,6 +5,7 @@
 
 #include <cfloat>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "emu/wgmma_forms.h"

@@ -1,6 +1,8 @@
 // wgmma against recordings of an H200, at every instruction-set level of this machine.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "emu/hw_vectors.h"
 #include "emu/wgmma_forms.h"
 
