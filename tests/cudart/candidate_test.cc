@@ -39,7 +39,7 @@ Result<RecordRequest> compiled(const fs::path& file,
 }
 
 TEST(Candidate, SymbolsWithInternalLinkage) {
-  if (!can_compile()) GTEST_SKIP() << "no compiler or no sandbox";
+  if (!can_compile()) FAIL() << "no compiler or no sandbox";
   auto request = compiled("tests/cudart/candidates/local_symbols.cu");
   ASSERT_TRUE(request.ok()) << request.error().message;
   request->arguments = {{"in", "float32", {512}, false, {}},
@@ -76,7 +76,7 @@ TEST(Candidate, SymbolsWithInternalLinkage) {
 }
 
 TEST(Candidate, ExpertGemm) {
-  if (!can_compile()) GTEST_SKIP() << "no compiler or no sandbox";
+  if (!can_compile()) FAIL() << "no compiler or no sandbox";
   std::vector<toolchain::KernelResources> resources;
   auto request = compiled("kernels/sm_90a/gemm_bf16.cu", &resources);
   ASSERT_TRUE(request.ok()) << request.error().message;

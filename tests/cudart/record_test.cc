@@ -92,7 +92,7 @@ class Recorded : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const auto sandbox = sandbox::available(); !sandbox.ok())
-      GTEST_SKIP() << sandbox.error().message;
+      FAIL() << sandbox.error().message;
     temporary_ = TempDir::create("record-test").take();
     setenv("TMPDIR", temporary_->path().c_str(), 1);
   }
