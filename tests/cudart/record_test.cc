@@ -91,8 +91,7 @@ int stragglers(const fs::path& temporary) {
 class Recorded : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const auto sandbox = sandbox::available(); !sandbox.ok())
-      FAIL() << sandbox.error().message;
+    if (const auto sandbox = sandbox::available(); !sandbox.ok()) FAIL() << sandbox.error().message;
     temporary_ = TempDir::create("record-test").take();
     setenv("TMPDIR", temporary_->path().c_str(), 1);
   }
