@@ -57,6 +57,7 @@ inside() {
     cd "$TREE"
     mount -t proc proc proc
     mount --rbind /dev dev
+    mount --rbind /sys sys  # control groups: the sandbox limits processes with them when it is root
     mount -t tmpfs tmpfs tmp
     mkdir -p old
     pivot_root . old
