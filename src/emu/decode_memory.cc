@@ -363,7 +363,6 @@ Result<void> Decoder::bulk(Scope& s, const Instruction& i) {
            : mods.has(Mod::dim4d) ? 4
                                   : 5;
   bool load = is_shared(mods.space(0));
-  b.dst_is_shared_cta = mods.space(0) == Space::shared_cta;
   auto tensor_operand = [&](const Operand& t) -> Result<void> {
     PB_RETURN_IF_ERROR(address_register(s, i, t, &b.map, &b.map_offset));
     for (const Operand& e : t.elements) {

@@ -47,7 +47,6 @@ class Decoder {
   Result<void> decode_call(Scope& s, const Instruction& i);
   Result<void> decode_barrier(Scope& s, const Instruction& i);
   Result<void> decode_move(Scope& s, const Instruction& i, bool* done);
-  void patch_branches();
 
   // ------------------------------------------------------------------ decode_memory.cc
   Result<void> decode_memory(Scope& s, const Instruction& i, bool* done);

@@ -188,7 +188,6 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
   state.dynamic_shared = request.dynamic_shared;
   state.params = request.params;
   state.params.resize(std::max<size_t>(state.params.size(), f.param_bytes));
-  state.global_variables = &loaded.addresses;
   state.sm_count = profile_.sm_count;
   if (request.cooperative) {
     // {size, barrier word}: what the toolkit's grid barrier expects behind %envreg1:%envreg2.

@@ -18,8 +18,6 @@ uint8_t* aligned_bytes(size_t n) {
 
 // A slice ends a warp's turn so that warps of a CTA advance together and spinning ends.
 constexpr int kSlice = 4096;
-// Backward branches of a diverged fragment before another fragment gets its turn.
-constexpr uint32_t kSpinLimit = 32;
 // Instructions without visible progress after which another cluster may run (software grid
 // barriers).
 constexpr uint64_t kSpinningCluster = 200'000;

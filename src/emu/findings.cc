@@ -33,14 +33,6 @@ void locate(plan::Finding& f, const Kernel& kernel, uint32_t pc) {
   }
 }
 
-bool FindingSink::seen(const char* kind, const FindingSite& site) {
-  std::lock_guard lock(mutex_);
-  auto it = entries_.find(Key{kind, site.pc});
-  if (it == entries_.end() || site.cta_linear < it->second.cta_linear) return false;
-  it->second.finding.count++;
-  return true;
-}
-
 void FindingSink::add(const char* kind, plan::HazardClass hazard, const FindingSite& site,
                       std::string message, std::string hint, uint64_t address, std::string symbol) {
   plan::Finding f;

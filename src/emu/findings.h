@@ -25,9 +25,6 @@ class FindingSink {
  public:
   explicit FindingSink(const Kernel& kernel) : kernel_(kernel) {}
 
-  // True if this (kind, pc) is new, so that callers may skip building expensive messages otherwise:
-  // use seen() first.
-  bool seen(const char* kind, const FindingSite& site);
   void add(const char* kind, plan::HazardClass hazard, const FindingSite& site, std::string message,
            std::string hint = "", uint64_t address = 0, std::string symbol = "");
   std::vector<plan::Finding> take();

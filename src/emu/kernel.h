@@ -67,7 +67,6 @@ struct BulkSite {    // bulk and tensor copies
   uint8_t dims = 0;  // 0: plain bulk copy
   std::vector<Slot> coordinates;
   Slot dst = 0, src = 0, size = 0, mbarrier = 0, multicast = 0, map = 0;
-  bool dst_is_shared_cta = false;
   bool has_multicast = false;
   uint8_t reduce = 0xff;  // ReduceOp
   ptx::Type type{};

@@ -243,7 +243,6 @@ struct LaunchState {
   bool explicit_cluster = false;
   uint32_t dynamic_shared = 0;
   std::vector<uint8_t> params;
-  const std::vector<uint64_t>* global_variables = nullptr;  // address of Module::variables[i]
   int sm_count = 132;
   uint64_t grid_workspace = 0;  // %envreg1:%envreg2 of a cooperative launch
   uint64_t sequence_id = 0;     // launch ordinal, %gridid

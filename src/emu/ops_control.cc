@@ -12,6 +12,9 @@
 namespace ptxbench::emu::ops {
 namespace {
 
+// Backward branches of a diverged fragment before another fragment gets its turn.
+constexpr uint32_t kSpinLimit = 32;
+
 void jump(Warp& w, uint32_t target, uint32_t taken) {
   uint32_t rest = w.active & ~taken;
   bool backward = target < w.pc;
@@ -24,7 +27,7 @@ void jump(Warp& w, uint32_t target, uint32_t taken) {
     w.pc = target;
     w.switch_pc = std::min(w.switch_pc, w.others.back().pc);
   }
-  if (backward && !w.others.empty() && ++w.spins > 32) w.exec->rotate(w);
+  if (backward && !w.others.empty() && ++w.spins > kSpinLimit) w.exec->rotate(w);
 }
 
 template <class T>
@@ -56,8 +59,6 @@ void grow_local(Warp& w, uint32_t bytes) {
   w.local = std::move(grown);
   w.local_bytes = bytes;
 }
-
-uint32_t product3(uint32_t x, uint32_t y, uint32_t z) { return x * y * z; }
 
 }  // namespace
 
@@ -302,7 +303,7 @@ void read_special(RegisterView& v, const MicroOp& op, uint32_t mask) {
       value = c.rank;
       break;
     case S::cluster_nctarank:
-      value = product3(cl.x, cl.y, cl.z);
+      value = cl.count();
       break;
     case S::lanemask_eq:
       each([](uint32_t l) { return uint64_t{1} << l; });
