@@ -1,6 +1,7 @@
 #include "emu/findings.h"
 
 #include "ptx/parser.h"
+#include "ptx/source_map.h"
 
 namespace ptxbench::emu {
 
@@ -18,19 +19,11 @@ void locate(plan::Finding& f, const Kernel& kernel, uint32_t pc) {
         close != std::string::npos && close > open + 40)
       f.ptx.replace(open + 1, close - open - 1,
                     f.ptx.substr(open + 1, f.ptx.find(',', open + 20) - open - 1) + ", ...");
-  auto file_name = [&](uint32_t file) {
-    return file < m.files.size() ? m.files[file] : std::string();
-  };
-  uint32_t loc = info.instruction->loc;
-  if (loc >= m.locations.size()) return;
-  f.file = file_name(m.locations[loc].file);
-  f.line = static_cast<int>(m.locations[loc].line);
-  // The chain is bounded: a malformed .loc may form a ring.
-  for (int depth = 0; depth < 32 && m.locations[loc].inlined_at < m.locations.size(); depth++) {
-    loc = m.locations[loc].inlined_at;
-    f.inlined_at.emplace_back(file_name(m.locations[loc].file),
-                              static_cast<int>(m.locations[loc].line));
-  }
+  const std::vector<ptx::SourceFrame> chain = ptx::source_chain(m, *info.instruction);
+  if (chain.empty()) return;
+  f.file = chain[0].file;
+  f.line = chain[0].line;
+  for (size_t i = 1; i < chain.size(); i++) f.inlined_at.emplace_back(chain[i].file, chain[i].line);
 }
 
 void FindingSink::add(const char* kind, plan::HazardClass hazard, const FindingSite& site,
