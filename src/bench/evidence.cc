@@ -17,17 +17,10 @@ const FamilyEvidence* find_family(const Evidence& evidence, const std::string& f
   return nullptr;
 }
 
-// The device reports tensor FLOP per kernel, not per family. What mma.sync can have contributed at
-// most (m16n8k32 of one-byte types: 8192 a warp; m16n8k16 of two-byte types: 4096) is taken off, so
-// the remainder is a lower bound of what the required family did.
 double flop_of_compute_family(const std::string& compute, const plan::RunResult& run) {
-  double total = 0;
-  for (const plan::KernelStats& kernel : run.kernels) total += kernel.tensor_flop;
-  for (const plan::FamilyCount& family : run.families) {
-    if (family.family == compute) continue;
-    if (starts_with(family.family, "mma")) total -= 8192.0 * static_cast<double>(family.warps);
-  }
-  return std::max(total, 0.0);
+  for (const plan::FamilyCount& family : run.families)
+    if (family.family == compute) return family.tensor_flop;
+  return 0;
 }
 
 std::string main_compute_type(const plan::RunResult& run) {

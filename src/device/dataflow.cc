@@ -65,6 +65,7 @@ void merge_counts(const StepEffect& step, plan::RunResult* result) {
     }
     if (!seen) it->static_count += f.static_count;
     it->warps += f.warps, it->threads += f.threads;
+    it->tensor_flop += f.tensor_flop;
   }
   std::sort(result->families.begin(), result->families.end(),
             [](const auto& a, const auto& b) { return a.family < b.family; });

@@ -62,6 +62,11 @@ class Decoder {
   Result<void> address_register(Scope& s, const Instruction& i, const Operand& o, Slot* slot,
                                 int64_t* offset);
 
+  // ------------------------------------------------------------------ decode_mma.cc
+  Result<void> mma(Scope& s, const Instruction& i);
+  Result<std::vector<Slot>> fragment(Scope& s, const Instruction& i, const Operand& o, int expected,
+                                     int bytes, bool written);
+
   // ------------------------------------------------------------------ helpers
   MicroOp& emit(Scope& s, const Instruction& i, Handler h);
   // Where an operand can be read as `type`; emits micro-ops before the instruction where the

@@ -9,6 +9,7 @@
 
 #include "emu/decode.h"
 #include "emu/executor.h"
+#include "emu/ops.h"
 #include "ptx/parser.h"
 #include "ptx/verifier.h"
 
@@ -42,6 +43,21 @@ Result<std::shared_ptr<const ptx::Module>> parse_cached(const std::string& text,
   return std::shared_ptr<const ptx::Module>(module);
 }
 
+// Matrix multiplications: FLOP of one warp's execution, and the types. Zero for everything else.
+double tensor_flop(const Kernel& kernel, size_t pc, std::string* types) {
+  const MicroOp& op = kernel.code[pc];
+  auto name = [&](const auto& f) {
+    *types = fmt::format("{}.{}.{}", ptx::name(f.a), ptx::name(f.b), ptx::name(f.d));
+  };
+  if (op.handler == ops::mma) {
+    name(kernel.mmas[op.extra].form);
+    return flop_of(kernel.mmas[op.extra].form);
+  }
+  if (op.handler != ops::wgmma_issue) return 0;
+  name(kernel.wgmmas[op.extra].form);
+  return flop_of_warp(kernel.wgmmas[op.extra].form);
+}
+
 bool in_global(const ptx::Variable& v) {
   return v.space == ptx::Space::global || v.space == ptx::Space::const_;
 }
@@ -59,8 +75,12 @@ void count_families(const Kernel& kernel, const std::vector<std::unique_ptr<Exec
     plan::FamilyCount& f = families[kernel.families[kernel.info[pc].family]];
     f.family = kernel.families[kernel.info[pc].family];
     f.static_count++;
-    for (const auto& e : executors)
+    std::string types;
+    const double flop = tensor_flop(kernel, pc, &types);
+    for (const auto& e : executors) {
       f.warps += e->counts()[pc].warps, f.threads += e->counts()[pc].threads;
+      f.tensor_flop += flop * static_cast<double>(e->counts()[pc].warps);
+    }
   }
   result->families.clear();
   for (auto& [name, f] : families) result->families.push_back(f);
@@ -79,14 +99,13 @@ void count_kernel(const Kernel& kernel, const LaunchState& launch,
   k.registers = kernel.functions[0].live_slots;
   std::map<std::string, double> by_type(k.tensor_flop_by_type.begin(), k.tensor_flop_by_type.end());
   for (const auto& e : executors) {
-    for (size_t pc = 0; pc < kernel.code.size(); pc++)
-      k.warp_instructions += e->counts()[pc].warps,
-          k.thread_instructions += e->counts()[pc].threads;
-    for (size_t s = 0; s < kernel.wgmmas.size(); s++) {
-      const WgmmaForm& f = kernel.wgmmas[s].form;
-      double flop = e->tensor_flop(s);
+    for (size_t pc = 0; pc < kernel.code.size(); pc++) {
+      const SiteCount& count = e->counts()[pc];
+      k.warp_instructions += count.warps, k.thread_instructions += count.threads;
+      std::string types;
+      const double flop = tensor_flop(kernel, pc, &types) * static_cast<double>(count.warps);
       if (flop == 0) continue;
-      by_type[fmt::format("{}.{}.{}", ptx::name(f.a), ptx::name(f.b), ptx::name(f.d))] += flop;
+      by_type[types] += flop;
       k.tensor_flop += flop;
     }
     const TrafficCount& t = e->traffic();

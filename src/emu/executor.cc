@@ -37,7 +37,6 @@ void LaunchState::halt(plan::RunStatus why, uint64_t cluster_index, std::string 
 Executor::Executor(LaunchState& launch) : launch_(launch) {
   const Kernel& k = *launch.kernel;
   counts_.resize(k.code.size());
-  tensor_flop_.resize(k.wgmmas.size());
   constants_ = aligned_bytes(k.constants.size());
   std::memcpy(constants_, k.constants.data(), k.constants.size());
   const std::string& schedule = launch.options->schedule;

@@ -37,8 +37,6 @@ class Executor {
   const std::vector<SiteCount>& counts() const { return counts_; }
   const TrafficCount& traffic() const { return traffic_; }
   TrafficCount& traffic() { return traffic_; }
-  double tensor_flop(size_t site) const { return tensor_flop_[site]; }
-  void add_tensor_flop(size_t site, double flop) { tensor_flop_[site] += flop; }
   void touch(const Allocation* a, uint64_t read, uint64_t written) {
     if (last_touched_ < touched_.size() && touched_[last_touched_].allocation == a) {
       touched_[last_touched_].read += read, touched_[last_touched_].written += written;
@@ -130,7 +128,6 @@ class Executor {
 
   LaunchState& launch_;
   std::vector<SiteCount> counts_;
-  std::vector<double> tensor_flop_;
   TrafficCount traffic_;
   std::vector<Touched> touched_;
   size_t last_touched_ = 0;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emu/micro_op.h"
+#include "emu/mma.h"
 #include "emu/tensor_core.h"
 #include "ptx/ast.h"
 
@@ -39,6 +40,10 @@ struct WgmmaSite {
   Slot a_descriptor = 0, b_descriptor = 0;
   int scale_d_pred = -1;  // predicate slot; -1: constant
   bool scale_d_negated = false, scale_d_value = true;
+};
+struct MmaSite {
+  MmaForm form;
+  std::vector<Slot> a, b, c, d;  // fragment registers
 };
 struct MemorySite {
   std::vector<Slot> values;  // vector elements
@@ -99,6 +104,7 @@ struct Kernel {
   std::vector<FunctionCode> functions;  // [0] is the kernel itself
   std::vector<uint8_t> constants;       // aligned storage is made by the executor
   std::vector<WgmmaSite> wgmmas;
+  std::vector<MmaSite> mmas;
   std::vector<MemorySite> memories;
   std::vector<CallSite> calls;
   std::vector<BulkSite> bulks;

@@ -95,6 +95,9 @@ void ldmatrix(RegisterView&, const MicroOp&,
               uint32_t mask);  // extra: MemorySite; imm: count | trans << 8
 void stmatrix(RegisterView&, const MicroOp&, uint32_t mask);
 
+// ops_mma.cc
+void mma(RegisterView&, const MicroOp&, uint32_t mask);  // extra: MmaSite
+
 // ops_wgmma.cc
 void wgmma_issue(RegisterView&, const MicroOp&, uint32_t mask);  // extra: WgmmaSite
 void wgmma_fence(RegisterView&, const MicroOp&, uint32_t mask);

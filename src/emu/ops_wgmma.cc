@@ -245,7 +245,6 @@ void wgmma_issue(RegisterView& v, const MicroOp& op, uint32_t) {
   mine.issued |= self;
   if (poisoned) mine.poisoned |= self;
   mine.regs[w.index % 4] = v.regs;
-  e.add_tensor_flop(op.extra, 2.0 * 16 * site.form.n * site.form.k);
   if (e.eager() && mine.issued == 0xf) e.perform_wgmmas(w, number + 1, false);
 }
 

@@ -8,6 +8,7 @@
 #include "emu/tensor_core_exact.h"
 #include "emu/tensor_core_levels.h"
 #include "emu/tensor_core_operands.h"
+#include "emu/tensor_core_step.h"
 #include "numeric/float_formats.h"
 
 namespace ptxbench::emu {
@@ -63,7 +64,7 @@ Element element(Type t) {
 
 // What the slow path needs beside the job.
 struct Context : Job {
-  WgmmaForm form;
+  Type a_type{}, b_type{}, d_type{};
 };
 
 void exact_lanes(const Job& job, int w, int r, uint32_t mask) {
@@ -72,7 +73,7 @@ void exact_lanes(const Job& job, int w, int r, uint32_t mask) {
     if (!(mask >> l & 1)) continue;
     const int row = 16 * w + l / 4 + 8 * (r / 2 % 2), column = 8 * (r / 4) + 2 * (l % 4) + r % 2;
     uint32_t& d = c.d[w][r][l];
-    d = exact_step(c.form.a, c.form.b, c.form.d, c.panels->a_rows[row], c.panels->b_rows[column],
+    d = exact_step(c.a_type, c.b_type, c.d_type, c.panels->a_rows[row], c.panels->b_rows[column],
                    c.k, c.scale_d ? d : 0);
   }
 }
@@ -90,7 +91,7 @@ void for_each_output(const Job& job, F f) {
 // s32 += s8 or u8 products; wraps like the instruction without .satfinite.
 void integer_step(const Context& c) {
   const Panels& p = *c.panels;
-  const bool a_signed = c.form.a == Type::s8, b_signed = c.form.b == Type::s8;
+  const bool a_signed = c.a_type == Type::s8, b_signed = c.b_type == Type::s8;
   for_each_output(c, [&](int w, int r, int l, int row, int column) {
     int32_t sum = 0;  // 32 products of at most 2^16
     for (int k = 0; k < 32; ++k) {
@@ -105,7 +106,8 @@ void integer_step(const Context& c) {
 
 // Accumulators of 16 bits: register r/2 holds elements r and r + 1, low half first. The step runs
 // on a wide copy; hw mode in integers, the others in f32 with one rounding at the end of the step.
-void f16_step(Context& c, const WgmmaOperands& o, TensorMode mode, const tensor::Kernels& kernels) {
+void f16_step(Context& c, TensorMode mode, const tensor::Kernels& kernels) {
+  uint32_t* const(*packed)[128] = c.d;
   uint32_t(*wide)[128][32] = c.panels->wide_d;
   uint32_t* pointers[4][128];
   for (int w = 0; w < 4; ++w)
@@ -113,7 +115,7 @@ void f16_step(Context& c, const WgmmaOperands& o, TensorMode mode, const tensor:
   c.d = pointers;
   const bool hw = mode == TensorMode::hw;
   for_each_output(c, [&](int w, int r, int l, int, int) {
-    const uint16_t h = static_cast<uint16_t>(o.d[w][r / 2][l] >> (r % 2 * 16));
+    const uint16_t h = static_cast<uint16_t>(packed[w][r / 2][l] >> (r % 2 * 16));
     if (hw) {
       wide[w][r][l] = h;
     } else {
@@ -134,14 +136,9 @@ void f16_step(Context& c, const WgmmaOperands& o, TensorMode mode, const tensor:
       std::memcpy(&f, &h, 4);
       h = numeric::f16_from_float(f);
     }
-    uint32_t& d = o.d[w][r / 2][l];
+    uint32_t& d = packed[w][r / 2][l];
     d = r % 2 ? (d & 0xffff) | h << 16 : (d & 0xffff0000) | (h & 0xffff);
   });
-}
-
-Panels& scratch() {
-  thread_local const std::unique_ptr<Panels> panels = std::make_unique<Panels>();
-  return *panels;
 }
 
 void fetch(const WgmmaForm& f, const WgmmaOperands& o, Panels& p) {
@@ -178,29 +175,46 @@ Result<void> check(const WgmmaForm& f) {
 }
 
 void wgmma(const WgmmaForm& form, const WgmmaOperands& o, TensorMode mode) {
-  const tensor::Levels& levels = tensor::levels();
-  tensor::wgmma_at(form, o, mode, *levels.level[levels.count - 1]);
+  tensor::wgmma_at(form, o, mode, tensor::best_kernels());
+}
+
+tensor::Panels& tensor::scratch() {
+  thread_local const std::unique_ptr<Panels> panels = std::make_unique<Panels>();
+  return *panels;
+}
+
+void tensor::float_step(const FloatStep& step, Panels& panels, TensorMode mode,
+                        const Kernels& kernels) {
+  Context c;
+  c.panels = &panels;
+  c.rows = step.rows, c.n = step.n, c.k = step.k;
+  c.d = step.registers;
+  c.scale_d = step.scale_d;
+  c.warps = step.warps;
+  c.exact = exact_lanes;
+  c.a_type = step.a, c.b_type = step.b, c.d_type = step.d;
+  c.a = element(step.a), c.b = element(step.b);
+  if (step.d == Type::f16) return f16_step(c, mode, kernels);
+  if (mode == TensorMode::hw) return kernels.hw(c);
+  if (mode == TensorMode::fast && kernels.dot) return kernels.dot(c);
+  kernels.f32(c);
 }
 
 void tensor::wgmma_at(const WgmmaForm& form, const WgmmaOperands& o, TensorMode mode,
                       const Kernels& kernels) {
+  Panels& panels = scratch();
+  fetch(form, o, panels);
+  if (!is_int8(form.a))
+    return float_step({form.a, form.b, form.d, 64, form.n, form.k, o.d, o.scale_d, o.warps}, panels,
+                      mode, kernels);
   Context c;
-  c.panels = &scratch();
-  c.n = form.n;
-  c.k = form.k;
+  c.panels = &panels;
+  c.n = form.n, c.k = form.k;
   c.d = o.d;
   c.scale_d = o.scale_d;
   c.warps = o.warps;
-  c.exact = exact_lanes;
-  c.form = form;
-  fetch(form, o, *c.panels);
-  if (is_int8(form.a)) return integer_step(c);
-  c.a = element(form.a);
-  c.b = element(form.b);
-  if (form.d == Type::f16) return f16_step(c, o, mode, kernels);
-  if (mode == TensorMode::hw) return kernels.hw(c);
-  if (mode == TensorMode::fast && kernels.dot) return kernels.dot(c);
-  kernels.f32(c);
+  c.a_type = form.a, c.b_type = form.b;
+  integer_step(c);
 }
 
 }  // namespace ptxbench::emu

@@ -38,6 +38,8 @@ struct WgmmaForm {
   bool negate_a = false, negate_b = false;
   bool a_mn_major = false, b_mn_major = false;  // "trans" immediates
 };
+// Of each of the four warps; multiply and add counted separately.
+inline double flop_of_warp(const WgmmaForm& form) { return 2.0 * 16 * form.n * form.k; }
 // Which forms exist here; the error ("unsupported") names what is missing.
 Result<void> check(const WgmmaForm& form);
 

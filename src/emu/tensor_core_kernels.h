@@ -35,6 +35,7 @@ struct alignas(64) Panels {
 struct Job {
   Panels* panels = nullptr;
   Element a{}, b{};
+  int rows = 64;  // of A: 16 for each warp that can be selected
   int n = 0, k = 0;
   uint32_t* const (*d)[128] = nullptr;  // [warp][register] -> 32 lanes of f32
   bool scale_d = true;

@@ -39,6 +39,7 @@ struct Finding {
 struct FamilyCount {
   std::string family;  // "wgmma.mma_async", "cp.async.bulk.tensor.load", "mbarrier.try_wait", ...
   uint64_t static_count = 0, warps = 0, threads = 0;
+  double tensor_flop = 0;  // matrix multiplications: multiply and add counted separately
 };
 
 struct KernelStats {

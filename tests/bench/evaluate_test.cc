@@ -60,7 +60,7 @@ class Evaluate : public ::testing::Test {
     request_.extraction = extract_markdown(
         "```cuda\n__global__ void k();\nbad_line();\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(run, k);\n```\n",
         "answer.md");
-    device_.result.families = {{"wgmma.mma_async", 4, 64, 2048},
+    device_.result.families = {{"wgmma.mma_async", 4, 64, 2048, 2.0 * 64 * 64 * 256},
                                {"cp.async.bulk.tensor.load", 2, 8, 8}};
     device_.result.kernels.resize(1);
     device_.result.kernels[0].tensor_flop = 2.0 * 64 * 64 * 256;
@@ -261,10 +261,10 @@ TEST_F(Evaluate, InstructionEvidence) {
   families[0].warps = families[0].threads = 0;
   expect(4, "instructions-not-executed", "Correct", "PASSED");
   families = all;
-  device_.result.kernels[0].tensor_flop *= 0.8;
+  families[0].tensor_flop *= 0.8;
   expect(4, "insufficient-flop", "Correct", "PASSED");
-  device_.result.kernels[0].tensor_flop /= 0.8;
-  families.push_back({"mma", 1, 64 * 64 * 256 / 4096, 0});  // mma.sync may have done it all
+  families[0].tensor_flop = 1;
+  families.push_back({"mma", 1, 512, 512 * 32, 2.0 * 64 * 64 * 256});  // mma.sync did it all
   expect(4, "insufficient-flop", "Correct", "PASSED");
   families = all;
   device_.result.kernels[0].tensor_flop_by_type = {{"f16.f16.f16", 1e6}};

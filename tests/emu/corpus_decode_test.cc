@@ -30,14 +30,12 @@ TEST(CorpusDecode, EveryKernelDecodesOrIsRefusedByName) {
       EXPECT_EQ(kernel.error().kind, "unsupported");
       EXPECT_GT(kernel.error().where.line, 0) << kernel.error().message;
       const std::string& why = kernel.error().message;
-      bool known = why.find("indirect calls are not supported") != std::string::npos ||
-                   (why.find("`mma.sync") != std::string::npos &&
-                    why.find("not implemented in the emulator") != std::string::npos);
+      bool known = why.find("indirect calls are not supported") != std::string::npos;
       EXPECT_TRUE(known) << entry.path().filename() << ": " << why;
     }
   }
   EXPECT_GE(kernels, 25);
-  EXPECT_EQ(refused, 3);
+  EXPECT_EQ(refused, 2);
 }
 
 }  // namespace

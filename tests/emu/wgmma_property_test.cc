@@ -1,137 +1,16 @@
 // wgmma against a plain model on random and adversarial operands, and levels against each other.
-// The model works in doubles (products of two operands are exact there), the implementation in
-// integers and f32 vectors.
 #include <gtest/gtest.h>
 
-#include <cfloat>
 #include <cmath>
 #include <cstring>
-#include <random>
 
+#include "emu/tensor_model.h"
 #include "emu/wgmma_forms.h"
 
 namespace ptxbench::emu {
 namespace {
 
 using ptx::Type;
-
-struct Bits {
-  int mantissa, exponent;
-};
-Bits bits_of(Type t) {
-  switch (t) {
-    case Type::bf16:
-      return {7, 8};
-    case Type::f16:
-      return {10, 5};
-    case Type::tf32:
-      return {23, 8};
-    case Type::e4m3:
-      return {3, 4};
-    default:
-      return {2, 5};
-  }
-}
-
-double value_of(Type t, uint32_t x) {
-  const Bits f = bits_of(t);
-  if (t == Type::tf32) x &= ~0x1fffu;
-  const int top = (1 << f.exponent) - 1, e = static_cast<int>(x >> f.mantissa) & top;
-  const uint32_t m = x & ((1u << f.mantissa) - 1);
-  double v =
-      std::ldexp(e ? m + std::ldexp(1.0, f.mantissa) : m, std::max(e, 1) - top / 2 - f.mantissa);
-  if (t == Type::e4m3) {
-    if ((x & 0x7f) == 0x7f) v = NAN;
-  } else if (e == top) {
-    v = m ? NAN : INFINITY;
-  }
-  return x >> (f.mantissa + f.exponent) & 1 ? -v : v;
-}
-
-int align_exponent(double v, int smallest) { return std::max(std::ilogb(v), smallest); }
-
-float cut_to_f32(double r) {
-  float f = static_cast<float>(r);
-  if (std::fabs(static_cast<double>(f)) > std::fabs(r)) f = std::nextafterf(f, 0.0f);
-  return f;
-}
-
-// One hw step with an f32 accumulator.
-uint32_t model_hw(Type at, Type bt, const std::vector<double>& a, const std::vector<double>& b,
-                  float c) {
-  auto smallest = [](Type t) { return 2 - (1 << (bits_of(t).exponent - 1)); };
-  const int kept = bits_of(at).mantissa <= 3 ? 13 : 25;
-  double plain = c;
-  int largest = c != 0 && std::isfinite(c) ? align_exponent(c, -126) : -9999;
-  for (size_t k = 0; k < a.size(); ++k) {
-    plain += a[k] * b[k];
-    if (std::isfinite(a[k] * b[k]) && a[k] * b[k] != 0)
-      largest = std::max(largest,
-                         align_exponent(a[k], smallest(at)) + align_exponent(b[k], smallest(bt)));
-  }
-  uint32_t bits;
-  if (!std::isfinite(plain)) {
-    const float special = static_cast<float>(plain);
-    std::memcpy(&bits, &special, 4);
-    return std::isnan(plain) ? 0x7fffffff : bits;
-  }
-  double sum = std::trunc(std::ldexp(static_cast<double>(c), kept - largest));
-  for (size_t k = 0; k < a.size(); ++k) sum += std::trunc(std::ldexp(a[k] * b[k], kept - largest));
-  if (sum == 0) return 0;
-  const double exact = std::ldexp(sum, largest - kept);
-  const float f = std::fabs(exact) >= 0x1p128 ? std::copysign(INFINITY, static_cast<float>(exact))
-                                              : cut_to_f32(exact);
-  std::memcpy(&bits, &f, 4);
-  return kept == 13 && std::isfinite(f) ? bits & ~0x3ffu : bits;
-}
-
-uint32_t model_f32(const std::vector<double>& a, const std::vector<double>& b, float c) {
-  float f = c;
-  for (size_t k = 0; k < a.size(); ++k)
-    f = std::fma(static_cast<float>(a[k]), static_cast<float>(b[k]), f);
-  uint32_t bits;
-  std::memcpy(&bits, &f, 4);
-  return std::isnan(f) ? 0x7fffffff : bits;
-}
-
-enum class Fill { narrow, wide, bits, largest_mantissas, cancelling, tiny, huge, sparse, specials };
-constexpr Fill kFills[] = {Fill::narrow,     Fill::wide, Fill::bits, Fill::largest_mantissas,
-                           Fill::cancelling, Fill::tiny, Fill::huge, Fill::sparse,
-                           Fill::specials};
-
-struct Generator {
-  std::mt19937 random{7};
-  uint32_t next(uint32_t bound) {
-    return static_cast<uint32_t>((uint64_t{random()} * bound) >> 32);
-  }
-
-  uint32_t element(Bits f, Fill fill) {
-    const uint32_t top = (1u << f.exponent) - 1, bias = top / 2, mantissas = 1u << f.mantissa;
-    const uint32_t sign = next(2) << (f.mantissa + f.exponent);
-    auto make = [&](uint32_t e, uint32_t m) { return sign | e << f.mantissa | m; };
-    switch (fill) {
-      case Fill::narrow:
-        return make(bias - 2 + next(4), next(mantissas));
-      case Fill::wide:
-        return make(bias / 2 + next(bias), next(mantissas));
-      case Fill::largest_mantissas:
-        return (bias << f.mantissa) | (mantissas - 1);
-      case Fill::cancelling:
-        return make(bias, next(2) ? mantissas - 1 : 0);
-      case Fill::tiny:
-        return make(next(3), next(mantissas));
-      case Fill::huge:
-        return make(top - 1 - next(3), next(mantissas - 1));
-      case Fill::sparse:
-        return next(8) ? sign : make(bias - 8 + next(12), next(mantissas));
-      case Fill::specials:
-        if (next(40)) return make(bias - 2 + next(4), next(mantissas));
-        return next(2) ? make(top, 0) : make(top, next(mantissas));
-      default:
-        return random() >> (31 - f.mantissa - f.exponent);
-    }
-  }
-};
 
 struct Trial {
   WgmmaForm form;
