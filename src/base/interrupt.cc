@@ -8,8 +8,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/files.h"
 #include "base/temp_dir.h"
@@ -18,6 +20,16 @@ namespace ptxbench {
 namespace {
 
 std::atomic<bool> g_interrupted{false};
+
+struct Actions {
+  std::mutex mutex;
+  std::vector<std::function<void()>> list;
+};
+// Never destroyed: the signal may come while the process is ending.
+Actions& actions() {
+  static Actions* const instance = new Actions;
+  return *instance;
+}
 
 void nap() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
 
@@ -58,6 +70,10 @@ bool kill_children() {
     if (quiet > 40) break;
     nap();
   }
+  {
+    const std::lock_guard<std::mutex> lock(actions().mutex);
+    for (const auto& act : actions().list) act();
+  }
   TempDir::remove_all();
   _exit(128 + signal);
 }
@@ -82,6 +98,11 @@ void end_cleanly_on_signals() {
     }
     end(signal);
   }).detach();
+}
+
+void on_interrupt(std::function<void()> act) {
+  const std::lock_guard<std::mutex> lock(actions().mutex);
+  actions().list.push_back(std::move(act));
 }
 
 bool interrupted() { return g_interrupted; }

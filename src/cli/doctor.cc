@@ -33,6 +33,11 @@ std::vector<Capability> capabilities(const std::vector<toolchain::ToolInfo>& too
   };
 }
 
+std::string sandbox_text(const Result<void>& sandbox) {
+  if (!sandbox.ok()) return sandbox.error().message;
+  return "number of processes limited by " + sandbox::process_limit();
+}
+
 int doctor(const std::string& json_path) {
   const std::vector<toolchain::ToolInfo> tools = toolchain::find_tools();
   const Result<void> sandbox = sandbox::available();
@@ -50,10 +55,11 @@ int doctor(const std::string& json_path) {
                                  {"version", tool.version}});
   }
   text += fmt::format("machine\n  {} sandbox       {}\n  {} NVIDIA GPU\n      {} cores\n",
-                      mark(sandbox.ok()), sandbox.ok() ? "" : sandbox.error().message, mark(gpu),
+                      mark(sandbox.ok()), sandbox_text(sandbox), mark(gpu),
                       std::thread::hardware_concurrency());
   document["sandbox"] = {{"works", sandbox.ok()},
-                         {"why", sandbox.ok() ? "" : sandbox.error().message}};
+                         {"why", sandbox.ok() ? "" : sandbox.error().message},
+                         {"process_limit", sandbox.ok() ? sandbox::process_limit() : ""}};
   document["gpu"] = gpu;
   auto suite = bench::TaskSuite::open();
   text += suite.ok() ? fmt::format("      {} tasks in {}\n", suite->names().size(),

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <set>
 
 namespace ptxbench::sandbox {
 namespace {
@@ -34,6 +35,19 @@ void add_system(std::vector<std::string>& out) {
     append(out, {"--ro-bind-try", name, name});
 }
 
+// The folders above what is bound, passable for everybody: bubblewrap's own are its user's alone.
+void add_parents(const Command& command, std::vector<std::string>& out) {
+  std::set<fs::path> parents;  // sorted: outer folders first
+  for (const auto* paths : {&command.read_only, &command.writable})
+    for (const fs::path& path : *paths)
+      for (fs::path up = path.parent_path(); up.has_relative_path(); up = up.parent_path())
+        parents.insert(up);
+  for (const fs::path& folder : parents) {
+    if (folder == "/tmp" || folder.string().rfind("/usr", 0) == 0) continue;
+    append(out, {"--perms", "0755", "--dir", folder.string()});
+  }
+}
+
 }  // namespace
 
 Result<std::string> find_bubblewrap() {
@@ -44,28 +58,31 @@ Result<std::string> find_bubblewrap() {
 }
 
 std::vector<std::string> bubblewrap_command(const Command& command, const std::string& bubblewrap,
-                                            int seccomp_fd, int status_fd, bool limit_processes) {
+                                            int seccomp_fd, int status_fd,
+                                            const Identity& identity) {
   std::vector<std::string> out = {bubblewrap,
-                                  "--unshare-user",
                                   "--unshare-pid",
                                   "--unshare-net",
                                   "--unshare-ipc",
                                   "--unshare-uts",
                                   "--unshare-cgroup-try",
-                                  "--uid",
-                                  "1000",
-                                  "--gid",
-                                  "1000",
                                   "--hostname",
                                   "sandbox",
-                                  "--cap-drop",
-                                  "ALL",
                                   "--die-with-parent",
                                   "--new-session",
-                                  "--clearenv"};
+                                  "--clearenv",
+                                  "--cap-drop",
+                                  "ALL"};
+  if (identity.uid) {
+    append(out, {"--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"});
+  } else {
+    append(out, {"--unshare-user", "--uid", "1000", "--gid", "1000"});
+  }
   add_system(out);
   append(out, {"--dev", "/dev", "--remount-ro", "/dev"});
-  append(out, {"--size", fmt::format("{}", command.tmp_bytes), "--tmpfs", "/tmp"});
+  append(out,
+         {"--perms", "1777", "--size", fmt::format("{}", command.tmp_bytes), "--tmpfs", "/tmp"});
+  add_parents(command, out);
   for (const fs::path& path : command.read_only)
     append(out, {"--ro-bind", path.string(), path.string()});
   for (const fs::path& path : command.writable)
@@ -73,10 +90,18 @@ std::vector<std::string> bubblewrap_command(const Command& command, const std::s
   // Last: the root itself is a tmpfs without a size limit of ours.
   append(out, {"--remount-ro", "/"});
   for (const auto& [name, value] : command.environment) append(out, {"--setenv", name, value});
+  // A folder of the command's own user is closed to bubblewrap once it has dropped its
+  // capabilities.
+  const std::string directory = command.working_directory.string();
   append(out,
-         {"--chdir", command.working_directory.string(), "--seccomp", fmt::format("{}", seccomp_fd),
+         {"--chdir", identity.uid ? "/" : directory, "--seccomp", fmt::format("{}", seccomp_fd),
           "--json-status-fd", fmt::format("{}", status_fd), "--"});
-  if (limit_processes)
+  // Leaving user 0 clears every capability for good: bubblewrap has set no_new_privs.
+  if (identity.uid)
+    append(out, {"/usr/bin/setpriv", fmt::format("--reuid={}", *identity.uid),
+                 fmt::format("--regid={}", *identity.uid), "--clear-groups", "--inh-caps=-all",
+                 "--", "/usr/bin/env", "--chdir=" + directory});
+  if (identity.limit_processes)
     append(out, {"/usr/bin/prlimit", fmt::format("--nproc={}", command.processes), "--"});
   out.insert(out.end(), command.argv.begin(), command.argv.end());
   return out;

@@ -79,9 +79,19 @@ void move_fd(int from, int to) {
   _exit(127);
 }
 
+// Only a wish where /proc is missing.
+void give_way_to_others() {
+  const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  (void)!write(fd, "1000", 4);
+  close(fd);
+}
+
 [[noreturn]] void child_main(const ChildSpec& spec, const Prepared& prepared, Pipes& pipes) {
   setsid();
-  if (spec.cgroup_fd >= 0 && write(spec.cgroup_fd, "0", 1) != 1) fail_child(pipes.exec.write);
+  for (int fd : spec.cgroup_fds)
+    if (write(fd, "0", 1) != 1) fail_child(pipes.exec.write);
+  if (spec.first_to_go) give_way_to_others();
   // Descriptors are first lifted out of the way, so that no target number is overwritten early.
   constexpr int kLift = 64;
   int lifted[16];

@@ -23,8 +23,9 @@ struct ChildSpec {
   uint64_t output_bytes = 0;
   std::vector<std::pair<int, uint64_t>> limits;  // RLIMIT_* and value
   std::vector<std::pair<int, int>> inherit;  // {fd here, number in the child}; numbers from 3 on
-  int cgroup_fd = -1;
-  bool status_pipe = false;  // child's fd kStatusFd is collected into `status`
+  std::vector<int> cgroup_fds;               // the child writes "0" to each to join
+  bool first_to_go = false;                  // the kernel's first choice when memory runs out
+  bool status_pipe = false;                  // child's fd kStatusFd is collected into `status`
   // What to kill at the deadline, given the status text so far; default: the child's process group.
   std::function<void(pid_t child, const std::string& status)> kill_all;
 };

@@ -18,8 +18,9 @@
 #include <optional>
 
 #include "sandbox/bubblewrap.h"
+#include "sandbox/cgroup.h"
 #include "sandbox/child.h"
-#include "sandbox/pids_cgroup.h"
+#include "sandbox/own_user.h"
 #include "sandbox/seccomp_filter.h"
 
 namespace ptxbench::sandbox {
@@ -148,7 +149,17 @@ Error not_started(const ChildResult& child) {
   return Error{"no-sandbox", "bubblewrap failed: " + (line.empty() ? "without a message" : line)};
 }
 
-Result<Outcome> run_isolated(const Command& command) {
+// Whether a command of root may have a user id of its own on this machine.
+bool own_user_works();
+
+// The command's user id, if it gets one: its folders are then that user's.
+std::optional<uint32_t> user_for(const Command& command) {
+  if (!own_user_works() || !readable_by_others(command)) return std::nullopt;
+  const auto uid = draw_user_id();
+  return uid && give_writable_folders(command, *uid) ? uid : std::nullopt;
+}
+
+Result<Outcome> run_isolated(const Command& command, std::optional<uint32_t> uid) {
   PB_ASSIGN_OR_RETURN(const std::string bubblewrap, find_bubblewrap());
   PB_ASSIGN_OR_RETURN(const std::string program, seccomp_program());
   const Fd filter(memfd_create("seccomp", MFD_CLOEXEC));
@@ -156,18 +167,20 @@ Result<Outcome> run_isolated(const Command& command) {
                               static_cast<ssize_t>(program.size()))
     return Error{"io", std::string("cannot write the system call filter: ") + strerror(errno)};
   const bool root = geteuid() == 0;
+  std::optional<ControlGroups> groups;
   // bubblewrap itself is two processes of the group.
-  std::unique_ptr<PidsCgroup> group;
-  if (root) group = std::make_unique<PidsCgroup>(command.processes + 2);
+  if (root) groups.emplace(command.processes + 2, command.total_memory_bytes);
   ChildSpec spec;
-  spec.argv = bubblewrap_command(command, bubblewrap, kSeccompFd, kStatusFd, !root);
+  const Identity identity{uid, uid || !root};
+  spec.argv = bubblewrap_command(command, bubblewrap, kSeccompFd, kStatusFd, identity);
   spec.environment = {"PATH=/usr/bin:/bin"};
   spec.stdin_text = command.stdin_text;
   spec.wall_s = command.wall_s;
   spec.output_bytes = command.output_bytes;
   spec.limits = limits_of(command);
   spec.inherit = {{filter.get(), kSeccompFd}};
-  spec.cgroup_fd = group ? group->join_fd() : -1;
+  if (groups) spec.cgroup_fds = groups->join_fds();
+  spec.first_to_go = true;
   spec.status_pipe = true;
   spec.kill_all = kill_namespace;
   PB_ASSIGN_OR_RETURN(ChildResult child, run_child(spec));
@@ -214,21 +227,36 @@ Result<Outcome> run_trusted(const Command& command) {
   return outcome;
 }
 
-Result<void> probe() {
+Result<void> probe(std::optional<uint32_t> uid) {
   Command command;
   command.argv = {"/usr/bin/true"};
   command.wall_s = 10;
-  PB_ASSIGN_OR_RETURN(const Outcome outcome, run_isolated(command));
+  PB_ASSIGN_OR_RETURN(const Outcome outcome, run_isolated(command, uid));
   if (outcome.timed_out || outcome.signal != 0 || outcome.exit_code != 0)
     return Error{"no-sandbox",
                  "an empty command failed under bubblewrap: " + first_line(outcome.err)};
   return {};
 }
 
+bool own_user_works() {
+  static const bool works = [] {
+    const auto uid = draw_user_id();
+    return uid && probe(uid).ok();
+  }();
+  return works;
+}
+
 }  // namespace
 
+std::string process_limit() {
+  if (geteuid() != 0) return "RLIMIT_NPROC";
+  if (own_user_works()) return "own user id";
+  return ControlGroups(1, uint64_t{1} << 30).join_fds().empty() ? "wall time only"
+                                                                : "control group";
+}
+
 Result<void> available() {
-  static const Result<void> result = probe();
+  static const Result<void> result = own_user_works() ? Result<void>() : probe(std::nullopt);
   return result;
 }
 
@@ -238,7 +266,7 @@ Result<Outcome> run(const Command& command) {
     if (command.trust) return run_trusted(command);
     return isolation.error();
   }
-  return run_isolated(command);
+  return run_isolated(command, user_for(command));
 }
 
 Result<std::string> read_untrusted_file(const fs::path& path, uint64_t max_bytes) {

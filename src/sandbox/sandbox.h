@@ -1,7 +1,8 @@
 #pragma once
 // Runs one command line isolated: bubblewrap (no network, read-only root, private /tmp, no devices,
 // own pid namespace, no /proc), a seccomp filter, rlimits, and budgets for wall time, processes and
-// output.
+// output. Started by root, a command runs under a user id of its own that no one else has, and its
+// writable folders are handed to that user.
 //
 // What a command sees: /usr (with /bin, /lib*, /sbin), the loader cache, `read_only` and `writable`
 // paths at their own places, an empty /tmp of `tmp_bytes`, null devices, and the environment given;
@@ -27,6 +28,8 @@ struct Command {
   std::string stdin_text;
   double wall_s = 60;
   uint64_t memory_bytes = uint64_t{4} << 30;  // address space of each process
+  // Of all processes and /tmp together; holds where control groups can be made (root).
+  uint64_t total_memory_bytes = uint64_t{8} << 30;
   uint64_t file_bytes = uint64_t{1} << 30;    // largest file
   uint64_t tmp_bytes = uint64_t{1} << 30;     // size of the private /tmp
   uint64_t output_bytes = uint64_t{4} << 20;  // stdout and stderr each; the rest is cut and noted
@@ -49,6 +52,10 @@ struct Outcome {
 // Returns once no process of the command is left. An Error ("no-sandbox", "io", "usage") means the
 // command was not run: "usage" for a program that does not exist or a path that is not there.
 Result<Outcome> run(const Command& command);
+
+// How the number of processes is limited here, for people: "own user id", "control group", ...;
+// "wall time only" if it is not. Tried once per process.
+std::string process_limit();
 
 // Whether isolation works on this machine, and why not ("no-sandbox"). Tried once per process.
 Result<void> available();

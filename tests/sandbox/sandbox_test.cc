@@ -1,7 +1,11 @@
 #include "sandbox/sandbox.h"
 
 #include <dirent.h>
+#include <pwd.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cctype>
@@ -188,6 +192,91 @@ TEST(Sandbox, ForkBombIsContained) {
   EXPECT_THAT(outcome.err, testing::HasSubstr("fork"));  // it met the limit
   EXPECT_LT(outcome.wall_ms, 60000);  // a bound on containment, not on speed: machines are busy
   EXPECT_EQ(processes_with("ptxbench-bomb"), 0);
+}
+
+// How many processes a command with room for `limit` gets to start.
+int started_processes(uint32_t limit) {
+  Command command = shell("");
+  command.argv = {"/usr/bin/perl", "-e",
+                  "for (1..200) { my $p = fork; last unless defined $p;"
+                  " if (!$p) { sleep 20; exit } push @kids, $p }"
+                  " print scalar @kids, \"\\n\"; kill 9, @kids"};
+  command.processes = limit;
+  const Outcome outcome = must_run(command);
+  return outcome.out.empty() ? -1 : std::stoi(outcome.out);
+}
+
+// The number of processes is bounded for everybody, root without control groups included: there
+// each command has a user id of its own.
+TEST(Sandbox, ProcessesAreCountedWithoutControlGroups) {
+  EXPECT_NE(process_limit(), "wall time only");
+  EXPECT_LT(started_processes(20), 20);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {  // a view of the machine without control groups
+    if (geteuid() == 0 && (unshare(CLONE_NEWNS) != 0 ||
+                           mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+                           mount("none", "/sys/fs/cgroup", "tmpfs", 0, nullptr) != 0))
+      _exit(100);
+    const int started = started_processes(20);
+    _exit(started > 0 && started < 20 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 100) GTEST_SKIP() << "root here may not mount";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// Each command is somebody else, and nobody that the machine knows.
+TEST(Sandbox, RootRunsCommandsAsStrangers) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  auto dir = TempDir::create("sandbox");
+  ASSERT_TRUE(dir.ok());
+  uid_t owners[2];
+  for (uid_t& owner : owners) {
+    Command command = shell(
+        "id -u; pwd; echo x > made; cat /proc/self/status; setpriv --reuid=0 true && echo root");
+    command.writable = {dir->path()};
+    command.working_directory = dir->path();
+    const Outcome outcome = must_run(command);
+    struct stat info = {};
+    ASSERT_EQ(stat((dir->path() / "made").c_str(), &info), 0) << outcome.err;
+    owner = info.st_uid;
+    EXPECT_EQ(outcome.out, std::to_string(owner) + "\n" + dir->path().string() + "\n");
+    EXPECT_EQ(getpwuid(owner), nullptr);
+    fs::remove(dir->path() / "made");
+  }
+  EXPECT_NE(owners[0], 0u);
+  EXPECT_NE(owners[0], owners[1]);
+}
+
+// What a stranger could not read is still shown to the command: it then runs as before, behind a
+// user namespace.
+TEST(Sandbox, PrivatePathsAreShownAllTheSame) {
+  auto dir = TempDir::create("sandbox");
+  ASSERT_TRUE(dir.ok());
+  std::ofstream(dir->path() / "given") << "given";
+  ASSERT_EQ(chmod((dir->path() / "given").c_str(), 0600), 0);
+  Command command = shell("cat " + (dir->path() / "given").string());
+  command.read_only = {dir->path() / "given"};
+  EXPECT_EQ(must_run(command).out, "given");
+}
+
+// One process more than fits would be a way around a limit on each.
+TEST(Sandbox, MemoryIsLimitedInSum) {
+  if (process_limit() != "own user id" || access("/sys/fs/cgroup/memory/cgroup.procs", W_OK) != 0)
+    GTEST_SKIP() << "needs control groups for memory";
+  Command command = shell(
+      "for i in 1 2 3 4 5 6; do (head -c 90000000 /dev/zero | tail -c 80000000 | wc -c) & done;"
+      " wait");
+  command.memory_bytes = 200 << 20;
+  command.total_memory_bytes = 150 << 20;
+  const Outcome outcome = must_run(command);
+  size_t complete = 0;
+  for (size_t at = 0; (at = outcome.out.find("80000000\n", at)) != std::string::npos; ++at)
+    ++complete;
+  EXPECT_LT(complete, 6u) << outcome.out;
 }
 
 TEST(Sandbox, HugeAllocationIsRefused) {
