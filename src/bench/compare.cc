@@ -176,39 +176,38 @@ Correctness Comparator::finish() {
   return result;
 }
 
-void Comparator::locate(Correctness& result) const {
-  const int64_t tile_rows = (rows_ + kTile - 1) / kTile;
-  const int64_t map_rows = std::min<int64_t>(tile_rows, 16);
-  const int64_t map_columns = std::min<int64_t>(tile_columns_, 48);
-  result.tile_map.assign(static_cast<size_t>(map_rows),
-                         std::string(static_cast<size_t>(map_columns), '.'));
+// Above 1: the tile breaks a bound. Infinite where NaN, infinity or poison decides.
+double Comparator::severity(const Tile& tile, const Correctness& bounds) const {
+  if (tile.class_mismatches > 0) return kInfinity;
+  const double frobenius = std::sqrt(ratio(tile.error2, tile.reference2));
+  const double misround = static_cast<double>(tile.misrounded) / (kTile * kTile);
+  return std::max(ratio(frobenius, bounds.bound_tile_rel_frobenius),
+                  ratio(misround, bounds.bound_tile_misround));
+}
+
+std::vector<uint64_t> Comparator::locate(Correctness& result) const {
+  result.map = TileMap(rows_, columns_);
+  std::vector<uint64_t> bad;
   int64_t first_row = rows_, last_row = -1, first_column = columns_, last_column = -1;
   for (size_t t = 0; t < tiles_.size(); ++t) {
-    const Tile& tile = tiles_[t];
-    const double frobenius = std::sqrt(ratio(tile.error2, tile.reference2));
-    const double misround = static_cast<double>(tile.misrounded) / (kTile * kTile);
-    if (tile.class_mismatches == 0 && frobenius <= result.bound_tile_rel_frobenius &&
-        misround <= result.bound_tile_misround)
-      continue;
-    ++result.bad_tiles;
+    const double badness = severity(tiles_[t], result);
     const int64_t row = static_cast<int64_t>(t) / tile_columns_;
     const int64_t column = static_cast<int64_t>(t) % tile_columns_;
+    result.map.add(row, column, badness, tiles_[t].poisoned > 0);
+    if (badness <= 1) continue;
+    bad.push_back(t);
     first_row = std::min(first_row, row * kTile);
     last_row = std::max(last_row, std::min(rows_, (row + 1) * kTile) - 1);
     first_column = std::min(first_column, column * kTile);
     last_column = std::max(last_column, std::min(columns_, (column + 1) * kTile) - 1);
-    char& cell = result.tile_map[static_cast<size_t>(row * map_rows / tile_rows)]
-                                [static_cast<size_t>(column * map_columns / tile_columns_)];
-    if (cell != 'x') cell = tile.poisoned > 0 ? '?' : 'x';
   }
-  if (result.bad_tiles == 0) {
-    result.tile_map.clear();
-    return;
-  }
+  result.bad_tiles = bad.size();
+  if (bad.empty()) return bad;
   result.first_bad_row = first_row;
   result.last_bad_row = last_row;
   result.first_bad_column = first_column;
   result.last_bad_column = last_column;
+  return bad;
 }
 
 double honest_rel_frobenius(const Calibration& calibration, int64_t k) {

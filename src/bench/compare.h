@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "bench/pattern/explain.h"
 #include "bench/task.h"
+#include "bench/tile_map.h"
 
 namespace ptxbench::bench {
-
-constexpr int64_t kTile = 16;  // side of the tiles whose worst is reported
 
 struct BadElement {
   int64_t row = 0, column = 0;
@@ -46,9 +46,8 @@ struct Correctness {
   // Where the bad tiles lie: rows and columns of tiles with an error above the bound.
   uint64_t bad_tiles = 0, tiles = 0;
   int64_t first_bad_row = -1, last_bad_row = -1, first_bad_column = -1, last_bad_column = -1;
-  std::string pattern;  // a guess at the cause, may be empty
-  std::vector<std::string>
-      tile_map;  // coarse picture, at most 16x48: '.' good, 'x' wrong, '?' unwritten
+  Explanation explanation;  // !passed: the cause, where one was found
+  TileMap map;
 };
 
 // Accumulates statistics. Blocks arrive in row order and begin at multiples of 16 rows.
@@ -60,8 +59,9 @@ class Comparator {
   void add_block(int64_t first_row, int64_t count, std::span<const double> expected, int threads);
   // Statistics without the policy's decision.
   Correctness finish();
-  // After decide(): which tiles break the bounds, and the picture of them.
-  void locate(Correctness& result) const;
+  // After decide(): which tiles break the bounds, and the picture of them. Returns their linear
+  // indices, row by row.
+  std::vector<uint64_t> locate(Correctness& result) const;
 
  private:
   struct Tile {
@@ -69,6 +69,7 @@ class Comparator {
     uint32_t misrounded = 0, elements = 0, poisoned = 0, class_mismatches = 0;
   };
   struct Partial;
+  double severity(const Tile& tile, const Correctness& bounds) const;
   void add_tile_row(int64_t first_row, int64_t count, const double* expected, Partial& partial);
 
   std::span<const uint16_t> actual_;

@@ -11,7 +11,6 @@
 #include "bench/feedback.h"
 #include "bench/judge.h"
 #include "bench/oracle.h"
-#include "bench/pattern.h"
 #include "numeric/dtype.h"
 
 namespace ptxbench::bench {
@@ -232,12 +231,15 @@ class Trial {
     Correctness correctness = comparator.finish();
     correctness.output = outputs_[0].spec.name;
     decide(request_.task.calibration, k, correctness);
-    comparator.locate(correctness);
-    if (!correctness.passed)
-      correctness.pattern =
-          guess_gemm_pattern(words(inputs_[0]), words(inputs_[1]), words(outputs_[0]), m, n, k);
+    const std::vector<uint64_t> bad_tiles = comparator.locate(correctness);
     verdict_.stages.push_back({"reference", watch.ms() - compare_ms, false});
     verdict_.stages.push_back({"compare", compare_ms, false});
+    if (!correctness.passed) {
+      Stopwatch explain_watch;
+      correctness.explanation = explain_gemm(
+          {words(inputs_[0]), words(inputs_[1]), words(outputs_[0]), m, n, k}, bad_tiles);
+      verdict_.stages.push_back({"explain", explain_watch.ms(), false});
+    }
     verdict_.correctness = std::move(correctness);
     return {};
   }

@@ -68,7 +68,11 @@ void add_numbers(std::string& text, const Correctness& c) {
     text += fmt::format("- wrong 16x16 tiles: {} of {}, within rows {}..{} and columns {}..{}\n",
                         c.bad_tiles, c.tiles, c.first_bad_row, c.last_bad_row, c.first_bad_column,
                         c.last_bad_column);
-  if (!c.pattern.empty()) text += fmt::format("- it looks like: {}\n", c.pattern);
+  if (c.bad_tiles > 0 && c.bad_tiles < c.tiles) {
+    text += "- map of the output (x wrong, ? unwritten, . right):\n";
+    for (const std::string& line : c.map.text()) text += "    " + line + "\n";
+  }
+  if (!c.explanation.kind.empty()) text += fmt::format("- it looks like: {}\n", c.explanation.text);
   size_t shown = 0;
   for (const BadElement& e : c.worst) {
     if (++shown > 3) break;

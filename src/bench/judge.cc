@@ -178,7 +178,8 @@ void judge_completed_run(const Task& task, Verdict& verdict) {
   if (!c.passed) {
     verdict.level = Level::numerics;
     verdict.reason = "numerics";
-    verdict.message = c.why + (c.pattern.empty() ? "" : "; it looks like " + c.pattern);
+    verdict.message =
+        c.why + (c.explanation.kind.empty() ? "" : "; it looks like " + c.explanation.text);
     return;
   }
   const EvidenceDecision evidence = decide_evidence(task, verdict.arch, verdict.evidence);

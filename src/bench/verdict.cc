@@ -91,8 +91,10 @@ Json correctness_json(const Correctness& c) {
             {"misround_rate", number(c.bound_misround)},
             {"tile_misround_rate", number(c.bound_tile_misround)}}},
           {"bad_tiles", c.bad_tiles},
-          {"pattern", c.pattern},
-          {"tile_map", c.tile_map},
+          {"pattern", c.explanation.text},
+          {"pattern_kind", c.explanation.kind},
+          {"pattern_explains", number(c.explanation.explains)},
+          {"tile_map", c.bad_tiles > 0 ? Json(c.map.text()) : Json::array()},
           {"worst", worst}};
 }
 

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
+#include "base/files.h"
 #include "bench/evaluate.h"
 #include "cli/candidate_options.h"
 #include "cli/commands.h"
@@ -14,7 +15,7 @@ namespace ptxbench::cli {
 namespace {
 
 struct EvalOptions : CandidateOptions {
-  std::string plan, tensor, async = "late", schedule = "inorder", seed;
+  std::string plan, tensor, async = "late", schedule = "inorder", seed, tile_map;
   int threads = 0, require = 5;
   double timeout_s = 0;
 };
@@ -64,6 +65,19 @@ Result<bench::Verdict> run(const EvalOptions& options, bench::EvalRequest& reque
   return verdict;
 }
 
+// The picture of a candidate whose output was never compared says just that.
+Result<void> write_tile_map(const std::string& path, const bench::Verdict& verdict) {
+  if (path.empty()) return {};
+  std::string title = fmt::format("{} of {}: ", verdict.definition, verdict.candidate);
+  if (!verdict.correctness)
+    title += fmt::format("nothing was compared ({})", verdict.reason);
+  else
+    title += fmt::format("{}: {} of {} tiles wrong", verdict.correctness->output,
+                         verdict.correctness->bad_tiles, verdict.correctness->tiles);
+  const bench::TileMap map = verdict.correctness ? verdict.correctness->map : bench::TileMap();
+  return write_file_atomically(path, std::string_view(map.svg(title)));
+}
+
 int eval(const EvalOptions& options) {
   auto request = make_request(options);
   auto verdict = request.ok() ? run(options, *request) : Result<bench::Verdict>(request.error());
@@ -78,6 +92,8 @@ int eval(const EvalOptions& options) {
   if (options.json != "-")
     print(verdict_text(*verdict, candidate.source, candidate.first_line, Style()));
   if (auto written = write_json(options.json, to_json(*verdict)); !written.ok())
+    return fail(written.error());
+  if (auto written = write_tile_map(options.tile_map, *verdict); !written.ok())
     return fail(written.error());
   return static_cast<int>(verdict->level) >= options.require ? kOk : kFellShort;
 }
@@ -106,6 +122,8 @@ void add_eval(CLI::App& app, int& exit_code) {
   command->add_option("--schedule", options->schedule, "inorder or random:NUMBER")
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Inputs' seed in hex, to replay a verdict");
+  command->add_option("--tile-map", options->tile_map,
+                      "Write a picture of right and wrong 16x16 tiles to FILE (SVG)");
   command->add_option("--require", options->require, "Level that gives exit code 0")
       ->check(CLI::Range(0, 6))
       ->capture_default_str();

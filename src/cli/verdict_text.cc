@@ -135,7 +135,7 @@ std::string correctness(const bench::Correctness& c, const Style& style) {
         "  {} of {} tiles are wrong, rows {}..{}, columns {}..{} (x wrong, ? unwritten):\n",
         c.bad_tiles, c.tiles, c.first_bad_row, c.last_bad_row, c.first_bad_column,
         c.last_bad_column);
-    for (const std::string& line : c.tile_map) text += "    " + line + "\n";
+    for (const std::string& line : c.map.text()) text += "    " + line + "\n";
   }
   return text;
 }

@@ -82,7 +82,8 @@ inline std::vector<uint16_t> honest(const Gemm& g) { return multiply(g, g.k, nul
 
 constexpr uint16_t kPoison = 0x7f91;
 
-inline Correctness judge(const Gemm& g, const std::vector<uint16_t>& c, int threads = 1) {
+inline Correctness judge(const Gemm& g, const std::vector<uint16_t>& c, int threads = 1,
+                         std::vector<uint64_t>* bad_tiles = nullptr) {
   Comparator comparator(c, g.m, g.n, kPoison);
   const Result<void> reference =
       gemm_fp64(g.a, g.b, g.m, g.n, g.k, threads,
@@ -92,7 +93,8 @@ inline Correctness judge(const Gemm& g, const std::vector<uint16_t>& c, int thre
   EXPECT_TRUE(reference.ok());
   Correctness result = comparator.finish();
   decide(gemm_calibration(), g.k, result);
-  comparator.locate(result);
+  const std::vector<uint64_t> bad = comparator.locate(result);
+  if (bad_tiles != nullptr) *bad_tiles = bad;
   return result;
 }
 
