@@ -4,10 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "../../bench/hardware/gemm_bits.h"
-#include "base/files.h"
-#include "base/subprocess.h"
-#include "base/temp_dir.h"
-#include "device/device.h"
+#include "device/recorded.h"
 
 namespace ptxbench::device {
 namespace {
@@ -17,34 +14,11 @@ struct Recorded {
   uint64_t digest;
 };
 
-class GemmBits : public ::testing::TestWithParam<Recorded> {
- protected:
-  Result<plan::LaunchPlan> record(const std::filesystem::path& file) {
-    const bits::Shape& s = GetParam().shape;
-    ProcessSpec spec;
-    spec.argv = {std::string(PTXBENCH_BUILD_DIR) + "/bin/ptxbench",
-                 "record",
-                 std::string(PTXBENCH_SOURCE_DIR) + "/kernels/sm_90a/gemm_bf16.cu",
-                 "--task",
-                 "gemm_n7168_k5120",
-                 "--axes",
-                 fmt::format("M={},N={},K={}", s.m, s.n, s.k),
-                 "-o",
-                 file.string()};
-    spec.wall_s = 120;
-    auto done = run_process(spec);
-    if (!done.ok()) return done.error();
-    if (done->exit_code != 0) return Error{"record", done->err};
-    auto text = read_file(file);
-    if (!text.ok()) return text.error();
-    return plan::deserialize(std::vector<uint8_t>(text->begin(), text->end()));
-  }
-};
+class GemmBits : public ::testing::TestWithParam<Recorded> {};
 
 TEST_P(GemmBits, EqualTheGpuOnAnyNumberOfThreads) {
   const bits::Shape& s = GetParam().shape;
-  TempDir folder = TempDir::create("gemm-bits").take();
-  auto plan = record(folder.path() / "x.plan");
+  auto plan = record_gemm("kernels/sm_90a/gemm_bf16.cu", s.m, s.n, s.k);
   ASSERT_TRUE(plan.ok()) << plan.error().to_string();
   auto size = [](int x, int y) { return static_cast<size_t>(x) * static_cast<size_t>(y); };
   auto a = bits::matrix(size(s.m, s.k), 1), b = bits::matrix(size(s.n, s.k), 2);

@@ -1,7 +1,6 @@
 // What nvcc 13.0 makes of tests/ptx/corpus/*.cu: parse, verify, print, parse again; ptxas where
 // there is one.
-#include <filesystem>
-
+#include "ptx/assemble.h"
 #include "ptx/def_use.h"
 #include "ptx/ptx_test_util.h"
 #include "ptx/verifier.h"
@@ -42,21 +41,10 @@ TEST_P(Corpus, RegistersReadAreWritten) {
 }
 
 TEST_P(Corpus, AssemblerTakesThePrintedText) {
-  std::string assembler;
-  for (const char* path : {"/usr/local/cuda/bin/ptxas", "/usr/local/bin/ptxas", "/usr/bin/ptxas"})
-    if (assembler.empty() && std::filesystem::exists(path)) assembler = path;
-  if (assembler.empty()) GTEST_SKIP() << "no ptxas here";
+  if (find_assembler().empty()) GTEST_SKIP() << "no ptxas here";
   Module m = parse_ok(read_corpus(GetParam()));
-  std::string file = testing::TempDir() + "printed_" + GetParam() + ".ptx";
-  std::ofstream(file) << print(m);
-  std::string command =
-      assembler + " -arch=" + m.target + " -o /dev/null " + file + " 2> " + file + ".log";
-  int status = std::system(command.c_str());
-  std::stringstream log;
-  log << std::ifstream(file + ".log").rdbuf();
-  EXPECT_EQ(status, 0) << log.str();
-  std::filesystem::remove(file);
-  std::filesystem::remove(file + ".log");
+  const Assembled assembled = assemble(print(m), m.target);
+  EXPECT_TRUE(assembled.ok) << assembled.log;
 }
 
 INSTANTIATE_TEST_SUITE_P(Nvcc, Corpus, testing::ValuesIn(corpus()),
