@@ -338,6 +338,7 @@ Result<void> Decoder::decode_function(uint32_t code_index) {
 Result<void> Decoder::decode_instruction(Scope& s, const Instruction& i) {
   s.next_temp32 = s.next_temp64 = 0;
   if (i.op == Op::mma) return mma(s, i);
+  if (i.op == Op::wmma_mma || i.op == Op::wmma_load || i.op == Op::wmma_store) return wmma(s, i);
   bool done = false;
   PB_RETURN_IF_ERROR(decode_control(s, i, &done));
   if (done) return {};

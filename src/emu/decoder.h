@@ -64,6 +64,10 @@ class Decoder {
 
   // ------------------------------------------------------------------ decode_mma.cc
   Result<void> mma(Scope& s, const Instruction& i);
+  Result<void> wmma(Scope& s, const Instruction& i);
+  Result<void> wmma_memory(Scope& s, const Instruction& i);
+  Result<void> multiply(Scope& s, const Instruction& i, MmaSite site, MmaRegisters count,
+                        int bytes);
   Result<std::vector<Slot>> fragment(Scope& s, const Instruction& i, const Operand& o, int expected,
                                      int bytes, bool written);
 

@@ -50,8 +50,9 @@ double tensor_flop(const Kernel& kernel, size_t pc, std::string* types) {
     *types = fmt::format("{}.{}.{}", ptx::name(f.a), ptx::name(f.b), ptx::name(f.d));
   };
   if (op.handler == ops::mma) {
-    name(kernel.mmas[op.extra].form);
-    return flop_of(kernel.mmas[op.extra].form);
+    const MmaSite& site = kernel.mmas[op.extra];
+    site.is_wmma ? name(site.wmma) : name(site.form);
+    return site.is_wmma ? flop_of(site.wmma) : flop_of(site.form);
   }
   if (op.handler != ops::wgmma_issue) return 0;
   name(kernel.wgmmas[op.extra].form);

@@ -11,6 +11,7 @@
 #include "emu/micro_op.h"
 #include "emu/mma.h"
 #include "emu/tensor_core.h"
+#include "emu/wmma.h"
 #include "ptx/ast.h"
 
 namespace ptxbench::emu {
@@ -42,7 +43,9 @@ struct WgmmaSite {
   bool scale_d_negated = false, scale_d_value = true;
 };
 struct MmaSite {
+  bool is_wmma = false;
   MmaForm form;
+  WmmaForm wmma;
   std::vector<Slot> a, b, c, d;  // fragment registers
 };
 struct MemorySite {
@@ -55,6 +58,15 @@ struct MemorySite {
   Slot base = 0;           // address register
   uint8_t base_bytes = 8;  // 4 or 8
   enum class Base : uint8_t { reg, shared_constant, absolute } base_kind = Base::absolute;
+};
+struct WmmaMemorySite {
+  WmmaFragment fragment;
+  bool column_major = false, is_store = false;
+  ptx::Space space{};
+  std::vector<Slot> values;
+  MemorySite address;
+  Slot stride = 0;   // in elements
+  Slot scratch = 0;  // register for one element at a time
 };
 struct CallSite {
   uint32_t callee = 0;  // index into Kernel::functions
@@ -105,6 +117,7 @@ struct Kernel {
   std::vector<uint8_t> constants;       // aligned storage is made by the executor
   std::vector<WgmmaSite> wgmmas;
   std::vector<MmaSite> mmas;
+  std::vector<WmmaMemorySite> wmma_memories;
   std::vector<MemorySite> memories;
   std::vector<CallSite> calls;
   std::vector<BulkSite> bulks;

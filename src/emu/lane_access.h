@@ -57,4 +57,10 @@ void scatter_to_registers(Warp& w, const MemorySite& m, uint32_t mask, const uin
 // The inverse, for stores.
 void gather_from_registers(const Warp& w, const MemorySite& m, uint32_t mask, uint8_t* image);
 
+// A load or store of the lanes at given addresses in global, shared or generic space, checked and
+// counted as ld and st are; `m` says registers and widths, its address is not used. After a fault
+// LaunchState::stop is set.
+void access_lanes(Warp& w, const MemorySite& m, ptx::Space space, const uint64_t* address,
+                  uint32_t mask);
+
 }  // namespace ptxbench::emu

@@ -8,7 +8,8 @@
 //                     one, then an IEEE addition of C;
 //   s8, u8, s4, u4    exact sums; .satfinite clamps the total, C included;
 //   b1                exact counts of bits, wrapping;
-//   f64               fused multiply-adds from C in order of k.
+//   f64               fused multiply-adds from C in order of k;
+//   m8n8k4.f16        four matrices of eight threads each, in f32 scalar arithmetic: see quad_form.
 
 #include "emu/mma.h"
 
@@ -36,8 +37,10 @@ bool is_int8(Type t) { return t == Type::s8 || t == Type::u8; }
 bool is_int4(Type t) { return t == Type::s4 || t == Type::u4; }
 int bits_of(Type t) { return t == Type::tf32 ? 32 : ptx::bits(t); }
 
+bool is_quad(const MmaForm& f) { return f.m == 8 && f.a == Type::f16; }
+
 bool types_exist(const MmaForm& f) {
-  if (f.c != f.d) return false;
+  if (f.c != f.d && !(is_quad(f) && f.d == Type::f32 && f.c == Type::f16)) return false;
   if (f.a == Type::f16 && f.b == Type::f16) return f.d == Type::f32 || f.d == Type::f16;
   if (is_fp8(f.a) && is_fp8(f.b)) return f.d == Type::f32 || f.d == Type::f16;
   if (is_int8(f.a) && is_int8(f.b)) return f.d == Type::s32;
@@ -55,6 +58,8 @@ bool shape_exists(const MmaForm& f) {
     if (f.m == 8) return f.k == 4;
     return f.m == 16 && (f.k == 4 || f.k == 8 || f.k == 16);
   }
+  if (is_quad(f)) return f.k == 4;
+  if (f.a_columns || f.b_rows) return false;
   const int row = f.k * bits_of(f.a) / 8;
   if (f.m == 8) return f.d == Type::s32 && row == 16;
   return f.m == 16 && (row == 16 || row == 32);
@@ -242,15 +247,69 @@ void f64_form(const MmaForm& f, const MmaOperands& o) {
   for (int r = 0; r < count; ++r) std::memcpy(o.d[r], out[r], sizeof out[r]);
 }
 
+// ------------------------------------------------------------------------------ m8n8k4.f16
+
+// Threads 4q..4q+3 and 16+4q..19+4q hold matrix q. An element of a fragment: lane and position.
+struct Place {
+  int lane, element;
+};
+Place in_rows(int q, int row, int column) {  // a thread holds a row
+  return {4 * q + row % 4 + (row >= 4 ? 16 : 0), column};
+}
+Place in_columns(int q, int row, int column) {  // a thread holds half a column of A (or row of B)
+  return {4 * q + column + (row >= 4 ? 16 : 0), row % 4};
+}
+Place in_f32(int q, int row, int column) {  // an accumulator of 32 bits
+  return {4 * q + row % 2 + (column & 2) + (row >= 4 ? 16 : 0),
+          (column & 4) + (row & 2) + column % 2};
+}
+
+float half_at(const uint32_t* const* registers, Place p) {
+  const uint32_t pair = registers[p.element / 2][p.lane];
+  return numeric::f16_to_float(static_cast<uint16_t>(pair >> p.element % 2 * 16));
+}
+
+// Hopper has no such instruction; ptxas composes it. f32: the four products are summed from zero in
+// order of k and added to C. f16: C plus the sum of the first two products, plus that of the
+// others, rounded at the end.
+void quad_form(const MmaForm& f, const MmaOperands& o) {
+  uint32_t out[8][32] = {};
+  for (int i = 0; i < 4 * 64; ++i) {
+    const int q = i / 64, row = i / 8 % 8, column = i % 8;
+    float a[4], b[4];
+    for (int k = 0; k < 4; ++k) {
+      a[k] = half_at(o.a, f.a_columns ? in_columns(q, row, k) : in_rows(q, row, k));
+      b[k] = half_at(o.b, f.b_rows ? in_columns(q, column, k) : in_rows(q, column, k));
+    }
+    const Place wide = in_f32(q, row, column), packed = in_rows(q, row, column);
+    const float c = f.c == Type::f16 ? half_at(o.c, packed)
+                                     : std::bit_cast<float>(o.c[wide.element][wide.lane]);
+    const float first = std::fma(a[1], b[1], a[0] * b[0]);
+    if (f.d == Type::f32) {
+      const float sum = std::fma(a[3], b[3], std::fma(a[2], b[2], first));
+      out[wide.element][wide.lane] =
+          add_f32(std::bit_cast<uint32_t>(c), std::bit_cast<uint32_t>(sum));
+      continue;
+    }
+    const float sum = c + first + std::fma(a[3], b[3], a[2] * b[2]);
+    const uint32_t h = std::isnan(sum) ? 0x7fffu : numeric::f16_from_float(sum);
+    out[packed.element / 2][packed.lane] |= h << packed.element % 2 * 16;
+  }
+  for (int r = 0; r < registers_of(f).d; ++r) std::memcpy(o.d[r], out[r], sizeof out[r]);
+}
+
 }  // namespace
 
 MmaRegisters registers_of(const MmaForm& f) {
+  if (is_quad(f)) return {2, 2, f.c == Type::f32 ? 8 : 4, f.d == Type::f32 ? 8 : 4};
   const int lane_bits = 32 * (f.a == Type::f64 ? 64 : 32);
   auto count = [&](int rows, int columns, Type t) {
     return rows * columns * bits_of(t) / lane_bits;
   };
   return {count(f.m, f.k, f.a), count(f.n, f.k, f.b), count(f.m, f.n, f.c), count(f.m, f.n, f.d)};
 }
+
+double flop_of(const MmaForm& f) { return (is_quad(f) ? 8.0 : 2.0) * f.m * f.n * f.k; }
 
 Result<void> check(const MmaForm& f) {
   const char* why = !types_exist(f)    ? "this combination of types is not implemented"
@@ -273,6 +332,7 @@ void tensor::mma_at(const MmaForm& f, const MmaOperands& o, TensorMode mode,
   if (f.a == Type::f64) return f64_form(f, o);
   if (f.a == Type::b1) return bit_form(f, o);
   if (f.d == Type::s32) return integer_form(f, o);
+  if (is_quad(f)) return quad_form(f, o);
   if (is_fp8(f.a)) return fp8_form(f, o, mode, kernels);
   float_form(f, o, mode, kernels);
 }

@@ -14,8 +14,9 @@ namespace ptxbench::emu {
 struct MmaForm {
   int m = 16, n = 8, k = 16;
   ptx::Type d{}, a{}, b{}, c{};
-  bool saturate = false;      // .satfinite
-  bool exclusive_or = false;  // b1: .xor.popc instead of .and.popc
+  bool saturate = false;                   // .satfinite
+  bool exclusive_or = false;               // b1: .xor.popc instead of .and.popc
+  bool a_columns = false, b_rows = false;  // m8n8k4.f16: fragments of .col A and .row B
 };
 // Which forms exist here; the error ("unsupported") names what is missing.
 Result<void> check(const MmaForm& form);
@@ -27,7 +28,7 @@ struct MmaRegisters {
 MmaRegisters registers_of(const MmaForm& form);
 
 // Of one warp; multiply and add counted separately.
-inline double flop_of(const MmaForm& form) { return 2.0 * form.m * form.n * form.k; }
+double flop_of(const MmaForm& form);
 
 struct MmaOperands {  // [register] -> 32 lanes
   const uint32_t* a[8] = {};

@@ -96,7 +96,8 @@ void ldmatrix(RegisterView&, const MicroOp&,
 void stmatrix(RegisterView&, const MicroOp&, uint32_t mask);
 
 // ops_mma.cc
-void mma(RegisterView&, const MicroOp&, uint32_t mask);  // extra: MmaSite
+void mma(RegisterView&, const MicroOp&, uint32_t mask);          // also wmma.mma; extra: MmaSite
+void wmma_memory(RegisterView&, const MicroOp&, uint32_t mask);  // extra: WmmaMemorySite
 
 // ops_wgmma.cc
 void wgmma_issue(RegisterView&, const MicroOp&, uint32_t mask);  // extra: WgmmaSite

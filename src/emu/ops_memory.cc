@@ -473,6 +473,16 @@ void gather_from_registers(const Warp& w, const MemorySite& m, uint32_t mask, ui
   }
 }
 
+void access_lanes(Warp& w, const MemorySite& m, ptx::Space space, const uint64_t* address,
+                  uint32_t mask) {
+  if (space == ptx::Space::generic)
+    generic_access(w, m, address, mask, m.is_store);
+  else if (space == ptx::Space::global)
+    m.is_store ? global_store(w, m, address, mask) : global_load(w, m, address, mask);
+  else
+    m.is_store ? shared_store(w, m, address, mask) : shared_load(w, m, address, mask);
+}
+
 namespace ops {
 
 void load_global(RegisterView& v, const MicroOp& op, uint32_t mask) {

@@ -19,7 +19,10 @@ const std::unordered_map<std::string_view, Special>& specials() {
 }
 
 // Ops of which a word may appear twice, meaning different things by position.
-bool may_repeat(Op op) { return op == Op::createpolicy_fractional || op == Op::createpolicy_range; }
+bool may_repeat(Op op, Mod mod) {
+  if (op == Op::mma || op == Op::wmma_mma) return mod == Mod::row || mod == Mod::col;
+  return op == Op::createpolicy_fractional || op == Op::createpolicy_range;
+}
 
 }  // namespace
 
@@ -39,7 +42,7 @@ bool Parser::decode_word(std::string_view word, const Token& at, DecodedOpcode* 
   } else if (meaning.known && meaning.word.kind == Kind::mod) {
     Mod mod = static_cast<Mod>(meaning.word.value);
     allowed = row.allows(mod);
-    repeated = mods.has(mod) && !may_repeat(out->op);
+    repeated = mods.has(mod) && !may_repeat(out->op, mod);
     mods.set(mod);
   } else if (meaning.known && meaning.word.kind == Kind::type) {
     allowed = row.allows(static_cast<Type>(meaning.word.value));

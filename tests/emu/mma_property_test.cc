@@ -207,6 +207,72 @@ TEST(MmaProperty, BitsAndDoubles) {
   }
 }
 
+// m8n8k4.f16: four 8x8 products of eight threads each; fragments of every layout from the figures
+// of the PTX ISA, numbers in the order of additions that ptxas emits for sm_90.
+TEST(MmaProperty, QuadPairs) {
+  Generator g;
+  for (auto [d, c] :
+       {std::pair{Type::f32, Type::f32}, {Type::f32, Type::f16}, {Type::f16, Type::f16}})
+    for (bool a_columns : {false, true})
+      for (bool b_rows : {false, true})
+        for (Fill fill : {Fill::narrow, Fill::wide, Fill::bits, Fill::tiny}) {
+          MmaForm f{8, 8, 4, d, Type::f16, Type::f16, c};
+          f.a_columns = a_columns, f.b_rows = b_rows;
+          ASSERT_TRUE(check(f).ok()) << check(f).error().message;
+          WarpFragments w(f);
+          float a[4][8][4], b[4][4][8], start[4][8][8];
+          auto half = [&](float* value) {
+            const uint32_t x = g.element(bits_of(Type::f16), fill);
+            *value = static_cast<float>(value_of(Type::f16, x));
+            return x;
+          };
+          for (int lane = 0; lane < 32; ++lane) {
+            const int q = lane % 16 / 4, upper = lane >= 16 ? 4 : 0;
+            for (int i = 0; i < 4; ++i) {
+              float* to = a_columns ? &a[q][i + upper][lane % 4] : &a[q][lane % 4 + upper][i];
+              w.put(w.a, i / 2, lane, 16, i % 2, half(to));
+              to = b_rows ? &b[q][lane % 4][i + upper] : &b[q][i][lane % 4 + upper];
+              w.put(w.b, i / 2, lane, 16, i % 2, half(to));
+            }
+            for (int i = 0; i < 8; ++i) {
+              if (c == Type::f16) {
+                w.put(w.c, i / 2, lane, 16, i % 2, half(&start[q][lane % 4 + upper][i]));
+                continue;
+              }
+              const int row = (lane & 1) + (i & 2) + upper, column = (i & 4) + (lane & 2) + (i & 1);
+              const uint32_t x = g.element({23, 8}, fill);
+              start[q][row][column] = std::bit_cast<float>(x);
+              w.put(w.c, i, lane, 32, 0, x);
+            }
+          }
+          mma(f, w.operands, TensorMode::hw);
+          int bad = 0;
+          for (int lane = 0; lane < 32; ++lane)
+            for (int i = 0; i < 8; ++i) {
+              const int q = lane % 16 / 4, upper = lane >= 16 ? 4 : 0;
+              const bool packed = d == Type::f16;
+              const int row = packed ? lane % 4 + upper : (lane & 1) + (i & 2) + upper;
+              const int column = packed ? i : (i & 4) + (lane & 2) + (i & 1);
+              const float* x = a[q][row];
+              auto y = [&](int k) { return b[q][k][column]; };
+              const float low = std::fma(x[1], y(1), x[0] * y(0));
+              const size_t l = static_cast<size_t>(lane);
+              uint64_t want, got;
+              if (packed) {
+                const float high = std::fma(x[3], y(3), x[2] * y(2));
+                want = round_to(Type::f16, double{start[q][row][column] + low + high});
+                got = w.get(w.d, i / 2, l) >> (i % 2 * 16) & 0xffff;
+              } else {
+                const float sum = std::fma(x[3], y(3), std::fma(x[2], y(2), low));
+                want = round_to(Type::f32, double{start[q][row][column] + sum});
+                got = w.get(w.d, i, l);
+              }
+              bad += got != want;
+            }
+          EXPECT_EQ(bad, 0) << ptx::name(d) << ptx::name(c) << a_columns << b_rows << int(fill);
+        }
+}
+
 // D may be the registers of A, B or C.
 TEST(MmaProperty, DestinationMayBeASource) {
   Generator g;
