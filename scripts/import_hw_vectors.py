@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Converts a raw recording of hardware vectors into the form that the tests read (tests/data/hw).
 
-    scripts/import_hw_vectors.py RECORDING [OUTPUT]
+    scripts/import_hw_vectors.py RECORDING [OUTPUT [GROUP...]]
 
 RECORDING holds GROUP.json, GROUP.out.bin.gz and, for element-wise groups, GROUP.in.bin.gz as the recording
 programs write them.  OUTPUT gets manifest.json, one GROUP.jsonl.zst (a case a line) and GROUP-N.bin.zst
-(the arrays; cut so that a part stays below 1 MiB).  The reader is tests/emu/hw_vectors.h.  Needs `zstd`.
+(the arrays; cut so that a part stays below 1 MiB).  With GROUPs only these are imported, into the manifest that
+OUTPUT has.  The reader is tests/emu/hw_vectors.h.  Needs `zstd`.
 """
 import gzip
 import json
@@ -99,12 +100,18 @@ def import_group(source, out, name):
 
 
 def main():
-    if len(sys.argv) not in (2, 3):
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
     source = Path(sys.argv[1])
-    out = Path(sys.argv[2]) if len(sys.argv) == 3 else \
+    out = Path(sys.argv[2]) if len(sys.argv) > 2 else \
         Path(__file__).resolve().parent.parent / "tests" / "data" / "hw"
     out.mkdir(parents=True, exist_ok=True)
+    if len(sys.argv) > 3:
+        manifest = json.loads((out / "manifest.json").read_text())
+        for name in sys.argv[3:]:
+            manifest["groups"][name] = import_group(source, out, name)
+        (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
+        return
     manifest = {"version": 1, "card": "NVIDIA H200", "driver": "580.159.04", "compiler": "ptxas 13.0.88",
                 "target": "sm_90a", "recorded": "2026-11-30",
                 "groups": {name: import_group(source, out, name) for name in GROUPS}}

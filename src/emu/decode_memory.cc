@@ -458,18 +458,21 @@ Result<void> Decoder::wgmma(Scope& s, const Instruction& i) {
       op.imm = i.operands.empty() ? 0 : i.operands[0].value;
       return {};
     }
-    case Op::wgmma_mma_async:
-      break;
     default:
-      return unsupported(s, i, "sparse wgmma is not implemented");
+      break;
   }
-  const auto& o = i.operands;
+  // A sparse form has two operands more behind the descriptor of B: metadata and selector.
+  const bool sparse = i.op == Op::wgmma_mma_async_sp;
+  std::vector<Operand> o = i.operands;
   const auto& mods = i.mods;
   WgmmaSite site;
   site.form.n = mods.shape.n;
   site.form.k = mods.shape.k;
   site.form.d = mods.type(0), site.form.a = mods.type(1), site.form.b = mods.type(2);
-  if (o.size() < 4 || o[0].kind != Operand::Kind::vector) return unsupported(s, i, "operands");
+  site.form.saturate = mods.has(Mod::satfinite);
+  site.form.sparse = sparse;
+  if (o.size() < (sparse ? 6 : 4) || o[0].kind != Operand::Kind::vector)
+    return unsupported(s, i, "operands");
   for (const Operand& e : o[0].elements) {
     PB_ASSIGN_OR_RETURN(Slot slot, write(s, i, e));
     site.d.push_back(slot);
@@ -485,6 +488,11 @@ Result<void> Decoder::wgmma(Scope& s, const Instruction& i) {
     PB_ASSIGN_OR_RETURN(site.a_descriptor, read(s, i, o[1], Type::b64));
   }
   PB_ASSIGN_OR_RETURN(site.b_descriptor, read(s, i, o[2], Type::b64));
+  if (sparse) {
+    PB_ASSIGN_OR_RETURN(site.metadata, read(s, i, o[3], Type::b32));
+    site.form.selector = static_cast<int>(o[4].value & 255);
+    o.erase(o.begin() + 3, o.begin() + 5);
+  }
   if (o[3].kind == Operand::Kind::reg) {
     site.scale_d_pred = s.layout.slot[o[3].index];
     site.scale_d_negated = o[3].negated;

@@ -53,14 +53,15 @@ Result<std::vector<Slot>> Decoder::fragment(Scope& s, const Instruction& i, cons
 
 Result<void> Decoder::mma(Scope& s, const Instruction& i) {
   const auto& mods = i.mods;
-  for (Mod m : {Mod::sp, Mod::sp_ordered_metadata, Mod::block_scale})
-    if (mods.has(m)) return unsupported(s, i, fmt::format(".{} is not implemented", ptx::name(m)));
+  if (mods.has(Mod::block_scale)) return unsupported(s, i, ".block_scale is not implemented");
   MmaSite site;
   MmaForm& f = site.form;
   f.m = mods.shape.m, f.n = mods.shape.n, f.k = mods.shape.k;
   f.d = mods.type(0), f.a = mods.type(1), f.b = mods.type(2), f.c = mods.type(3);
   f.saturate = mods.has(Mod::satfinite);
   f.exclusive_or = mods.has(Mod::xor_);
+  f.sparse = mods.has(Mod::sp) || mods.has(Mod::sp_ordered_metadata);
+  if (f.sparse && i.operands.size() == 6) f.selector = static_cast<int>(i.operands[5].value & 255);
   const Layouts layout = layouts(mods);
   f.a_columns = layout.a_columns, f.b_rows = !layout.b_columns;
   if (Result<void> known = check(f); !known.ok()) return unsupported(s, i, known.error().message);
@@ -69,11 +70,15 @@ Result<void> Decoder::mma(Scope& s, const Instruction& i) {
 
 Result<void> Decoder::multiply(Scope& s, const Instruction& i, MmaSite site, MmaRegisters count,
                                int bytes) {
-  if (i.operands.size() != 4) return unsupported(s, i, "four operands expected");
+  if (i.operands.size() != (site.form.sparse ? 6 : 4))
+    return unsupported(s, i, "another number of operands expected");
   PB_ASSIGN_OR_RETURN(site.d, fragment(s, i, i.operands[0], count.d, bytes, true));
   PB_ASSIGN_OR_RETURN(site.a, fragment(s, i, i.operands[1], count.a, bytes, false));
   PB_ASSIGN_OR_RETURN(site.b, fragment(s, i, i.operands[2], count.b, bytes, false));
   PB_ASSIGN_OR_RETURN(site.c, fragment(s, i, i.operands[3], count.c, bytes, false));
+  if (site.form.sparse) {
+    PB_ASSIGN_OR_RETURN(site.metadata, read(s, i, i.operands[4], Type::b32));
+  }
   MicroOp& op = emit(s, i, ops::mma);
   op.flags |= kAligned;
   op.extra = static_cast<uint32_t>(kernel_->mmas.size());

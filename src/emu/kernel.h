@@ -39,6 +39,7 @@ struct WgmmaSite {
   std::vector<Slot> d;  // accumulator registers
   std::vector<Slot> a;  // A fragment registers, empty if from shared memory
   Slot a_descriptor = 0, b_descriptor = 0;
+  Slot metadata = 0;      // of a sparse form
   int scale_d_pred = -1;  // predicate slot; -1: constant
   bool scale_d_negated = false, scale_d_value = true;
 };
@@ -47,6 +48,7 @@ struct MmaSite {
   MmaForm form;
   WmmaForm wmma;
   std::vector<Slot> a, b, c, d;  // fragment registers
+  Slot metadata = 0;             // of a sparse form
 };
 struct MemorySite {
   std::vector<Slot> values;  // vector elements

@@ -136,6 +136,7 @@ struct WgmmaOp {
   uint32_t issued = 0, done = 0;  // warps of the group
   uint32_t poisoned = 0;          // warps that issued it before they knew its operands had arrived
   uint8_t* regs[4] = {};          // each warp's register window at issue
+  std::vector<std::array<uint32_t, 32>> metadata;  // sparse forms: each warp's at issue
   struct Range {
     uint32_t lo = ~0u, hi = 0;
   } a, b;  // shared bytes of the operands (bounding ranges)

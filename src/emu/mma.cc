@@ -20,6 +20,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "emu/sparse.h"
 #include "emu/tensor_core_levels.h"
 #include "emu/tensor_core_step.h"
 #include "numeric/float_formats.h"
@@ -37,7 +38,7 @@ bool is_int8(Type t) { return t == Type::s8 || t == Type::u8; }
 bool is_int4(Type t) { return t == Type::s4 || t == Type::u4; }
 int bits_of(Type t) { return t == Type::tf32 ? 32 : ptx::bits(t); }
 
-bool is_quad(const MmaForm& f) { return f.m == 8 && f.a == Type::f16; }
+bool is_quad(const MmaForm& f) { return f.m == 8 && f.a == Type::f16 && !f.sparse; }
 
 bool types_exist(const MmaForm& f) {
   if (f.c != f.d && !(is_quad(f) && f.d == Type::f32 && f.c == Type::f16)) return false;
@@ -54,13 +55,16 @@ bool types_exist(const MmaForm& f) {
 // A row of A is a multiple of 16 bytes with 16 rows, exactly 16 with 8 rows of integers.
 bool shape_exists(const MmaForm& f) {
   if (f.n != 8) return false;
+  if (f.a == Type::f64 && f.sparse) return false;
   if (f.a == Type::f64) {
     if (f.m == 8) return f.k == 4;
     return f.m == 16 && (f.k == 4 || f.k == 8 || f.k == 16);
   }
   if (is_quad(f)) return f.k == 4;
   if (f.a_columns || f.b_rows) return false;
-  const int row = f.k * bits_of(f.a) / 8;
+  const int row = f.k * bits_of(f.a) / (f.sparse ? 16 : 8);  // as stored
+  if (f.sparse && is_fp8(f.a) && (row != 32 || f.d != Type::f32)) return false;
+  if (f.sparse && (f.a == Type::b1 || f.m == 8)) return false;
   if (f.m == 8) return f.d == Type::s32 && row == 16;
   return f.m == 16 && (row == 16 || row == 32);
 }
@@ -298,6 +302,44 @@ void quad_form(const MmaForm& f, const MmaOperands& o) {
   for (int r = 0; r < registers_of(f).d; ++r) std::memcpy(o.d[r], out[r], sizeof out[r]);
 }
 
+// ---------------------------------------------------------------------------------------- sparse
+
+// Rows of A with the same pattern meet the same elements of B: one dense product of half the K for
+// each pattern that occurs.
+void sparse_form(const MmaForm& f, const MmaOperands& o, TensorMode mode,
+                 const tensor::Kernels& kernels) {
+  MmaForm dense = f;
+  dense.sparse = false, dense.k = f.k / 2;
+  const MmaRegisters all = registers_of(f), half = registers_of(dense);
+  uint8_t rows[8][64], picked[kRowBytes] = {};
+  for (int j = 0; j < all.b; ++j)
+    for (int n = 0; n < 8; ++n) std::memcpy(rows[n] + 16 * j, o.b[j] + 4 * n, 16);
+  SparsePattern patterns[16];
+  for (int row = 0; row < 16; ++row)
+    patterns[row] = sparse_pattern(f.a, f.k, o.metadata, f.selector, row);
+  uint32_t b[2][32], d[4][32], out[4][32];
+  MmaOperands step = o;
+  for (int j = 0; j < half.b; ++j) step.b[j] = b[j];
+  for (int r = 0; r < half.d; ++r) step.d[r] = d[r];
+  uint32_t done = 0;
+  for (int row = 0; row < 16; ++row) {
+    if (done >> row & 1) continue;
+    for (int n = 0; n < 8; ++n) {
+      gather_sparse(f.a, f.k, patterns[row], rows[n], picked);
+      for (int j = 0; j < half.b; ++j) std::memcpy(b[j] + 4 * n, picked + 16 * j, 16);
+    }
+    tensor::mma_at(dense, step, mode, kernels);
+    const int per_half = half.d / 2;  // registers of rows g, then those of rows g + 8
+    for (int same = row; same < 16; ++same) {
+      if (patterns[same] != patterns[row]) continue;
+      done |= 1u << same;
+      for (int r = same / 8 * per_half; r < (same / 8 + 1) * per_half; ++r)
+        std::memcpy(out[r] + same % 8 * 4, d[r] + same % 8 * 4, 16);
+    }
+  }
+  for (int r = 0; r < half.d; ++r) std::memcpy(o.d[r], out[r], sizeof out[r]);
+}
+
 }  // namespace
 
 MmaRegisters registers_of(const MmaForm& f) {
@@ -306,7 +348,8 @@ MmaRegisters registers_of(const MmaForm& f) {
   auto count = [&](int rows, int columns, Type t) {
     return rows * columns * bits_of(t) / lane_bits;
   };
-  return {count(f.m, f.k, f.a), count(f.n, f.k, f.b), count(f.m, f.n, f.c), count(f.m, f.n, f.d)};
+  return {count(f.m, f.sparse ? f.k / 2 : f.k, f.a), count(f.n, f.k, f.b), count(f.m, f.n, f.c),
+          count(f.m, f.n, f.d)};
 }
 
 double flop_of(const MmaForm& f) { return (is_quad(f) ? 8.0 : 2.0) * f.m * f.n * f.k; }
@@ -316,11 +359,13 @@ Result<void> check(const MmaForm& f) {
                     : !shape_exists(f) ? "this shape is not implemented for these types"
                     : f.saturate && !is_int8(f.a) && !is_int4(f.a)
                         ? "only integer forms have .satfinite"
+                    : f.sparse && (f.selector < 0 || f.selector >= sparse_selectors(f.a, f.k))
+                        ? "the sparsity selector is out of range"
                         : nullptr;
   if (!why) return {};
   return Error{"unsupported",
-               fmt::format("mma m{}n{}k{}.{}.{}.{}.{}: {}", f.m, f.n, f.k, ptx::name(f.d),
-                           ptx::name(f.a), ptx::name(f.b), ptx::name(f.c), why)};
+               fmt::format("mma{} m{}n{}k{}.{}.{}.{}.{}: {}", f.sparse ? ".sp" : "", f.m, f.n, f.k,
+                           ptx::name(f.d), ptx::name(f.a), ptx::name(f.b), ptx::name(f.c), why)};
 }
 
 void mma(const MmaForm& f, const MmaOperands& o, TensorMode mode) {
@@ -329,6 +374,7 @@ void mma(const MmaForm& f, const MmaOperands& o, TensorMode mode) {
 
 void tensor::mma_at(const MmaForm& f, const MmaOperands& o, TensorMode mode,
                     const Kernels& kernels) {
+  if (f.sparse) return sparse_form(f, o, mode, kernels);
   if (f.a == Type::f64) return f64_form(f, o);
   if (f.a == Type::b1) return bit_form(f, o);
   if (f.d == Type::s32) return integer_form(f, o);

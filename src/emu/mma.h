@@ -17,6 +17,8 @@ struct MmaForm {
   bool saturate = false;                   // .satfinite
   bool exclusive_or = false;               // b1: .xor.popc instead of .and.popc
   bool a_columns = false, b_rows = false;  // m8n8k4.f16: fragments of .col A and .row B
+  bool sparse = false;                     // .sp: A holds half of K, see emu/sparse.h
+  int selector = 0;                        // of the threads whose metadata counts
 };
 // Which forms exist here; the error ("unsupported") names what is missing.
 Result<void> check(const MmaForm& form);
@@ -27,7 +29,7 @@ struct MmaRegisters {
 };
 MmaRegisters registers_of(const MmaForm& form);
 
-// Of one warp; multiply and add counted separately.
+// Of one warp; multiply and add counted separately, sparse forms as if they were dense.
 double flop_of(const MmaForm& form);
 
 struct MmaOperands {  // [register] -> 32 lanes
@@ -35,6 +37,7 @@ struct MmaOperands {  // [register] -> 32 lanes
   const uint32_t* b[8] = {};
   const uint32_t* c[8] = {};
   uint32_t* d[8] = {};
+  const uint32_t* metadata = nullptr;  // sparse forms
 };
 // Computes D = A*B + C for a warp. D may share registers with any operand. Thread-safe
 // (thread-local scratch). Bit-identical on every CPU in modes hw and f32.

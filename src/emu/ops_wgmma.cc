@@ -91,6 +91,7 @@ void perform(Cta& c, Executor& e, WgmmaOp& op, uint32_t warps) {
       o.d[x][r] = reinterpret_cast<uint32_t*>(op.regs[x] + op.site->d[r]);
     for (size_t r = 0; r < op.site->a.size(); r++)
       o.a[x][r] = reinterpret_cast<const uint32_t*>(op.regs[x] + op.site->a[r]);
+    if (!op.metadata.empty()) o.metadata[x] = op.metadata[x].data();
   }
   o.warps = warps & ~op.poisoned;
   if (o.warps) wgmma(op.site->form, o, e.launch().options->tensor);
@@ -220,9 +221,10 @@ void wgmma_issue(RegisterView& v, const MicroOp& op, uint32_t) {
   bool is_first = number - g.first == g.ops.size(), poisoned = false;
   const WgmmaForm& f = site.form;
   int ab = element_bytes(f.a), bb = element_bytes(f.b);
+  int ak = addressed(f, f.a_k()), bk = addressed(f, f.k);
   if (!f.a_in_registers)
-    check_operand(w, a_desc, f.a_mn_major, ab, 64, f.k, "wgmma (matrix A)", is_first, &poisoned);
-  check_operand(w, b_desc, f.b_mn_major, bb, f.n, f.k, "wgmma (matrix B)", is_first, &poisoned);
+    check_operand(w, a_desc, f.a_mn_major, ab, 64, ak, "wgmma (matrix A)", is_first, &poisoned);
+  check_operand(w, b_desc, f.b_mn_major, bb, f.n, bk, "wgmma (matrix B)", is_first, &poisoned);
   if (e.launch().stop) return;
   if (is_first) {
     WgmmaOp fresh;
@@ -230,8 +232,8 @@ void wgmma_issue(RegisterView& v, const MicroOp& op, uint32_t) {
     fresh.site = &site;
     fresh.a_descriptor = a_desc, fresh.b_descriptor = b_desc;
     fresh.scale_d = scale;
-    if (!f.a_in_registers) cover(a_desc, f.a_mn_major, ab, 64, f.k, &fresh.a.lo, &fresh.a.hi);
-    cover(b_desc, f.b_mn_major, bb, f.n, f.k, &fresh.b.lo, &fresh.b.hi);
+    if (!f.a_in_registers) cover(a_desc, f.a_mn_major, ab, 64, ak, &fresh.a.lo, &fresh.a.hi);
+    cover(b_desc, f.b_mn_major, bb, f.n, bk, &fresh.b.lo, &fresh.b.hi);
     include(c, fresh);
     g.ops.push_back(fresh);
   }
@@ -245,6 +247,10 @@ void wgmma_issue(RegisterView& v, const MicroOp& op, uint32_t) {
   mine.issued |= self;
   if (poisoned) mine.poisoned |= self;
   mine.regs[w.index % 4] = v.regs;
+  if (f.sparse) {
+    mine.metadata.resize(4);
+    std::memcpy(mine.metadata[w.index % 4].data(), source<uint32_t>(v, site.metadata), 128);
+  }
   if (e.eager() && mine.issued == 0xf) e.perform_wgmmas(w, number + 1, false);
 }
 

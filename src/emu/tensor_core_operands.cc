@@ -85,13 +85,13 @@ void put(uint8_t* to, __m128i v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(t
 
 // Where all groups of eight rows share one swizzle pattern, which is everywhere but for odd
 // strides, the sixteen chunk addresses of the first group serve all.
-void fetch_k_major(const MatrixDescriptor& d, int mn, const Memory& memory,
+void fetch_k_major(const MatrixDescriptor& d, int mn, uint32_t first, const Memory& memory,
                    uint8_t (*rows)[kRowBytes]) {
   const uint32_t mask = swizzle_mask(d), period = mask ? (mask + 1) * 128 : 16;
   const uint32_t groups = static_cast<uint32_t>(mn) / 8;
   uint32_t at[16], highest = 0;
   for (uint32_t i = 0; i < 16; ++i) {
-    at[i] = swizzled(d, k_major_chunk(d, i / 2, i % 2 * kChunk));
+    at[i] = swizzled(d, k_major_chunk(d, i / 2, first + i % 2 * kChunk));
     highest = std::max(highest, at[i]);
   }
   const uint64_t end = uint64_t{highest} + uint64_t{groups - 1} * d.stride + kChunk;
@@ -99,7 +99,8 @@ void fetch_k_major(const MatrixDescriptor& d, int mn, const Memory& memory,
     for (int i = 0; i < mn; ++i)
       for (uint32_t c = 0; c < 2; ++c)
         put(rows[i] + c * kChunk,
-            memory.chunk(swizzled(d, k_major_chunk(d, static_cast<uint32_t>(i), c * kChunk))));
+            memory.chunk(
+                swizzled(d, k_major_chunk(d, static_cast<uint32_t>(i), first + c * kChunk))));
     return;
   }
   const uint8_t* base = memory.bytes;
@@ -126,14 +127,14 @@ void transpose8(const __m128i* x, uint8_t (*rows)[kRowBytes], size_t byte) {
   }
 }
 
-void fetch_mn_major(const MatrixDescriptor& d, int mn, const Memory& memory,
+void fetch_mn_major(const MatrixDescriptor& d, int mn, uint32_t first, const Memory& memory,
                     uint8_t (*rows)[kRowBytes]) {
   for (int i = 0; i < mn; i += 8)
     for (uint32_t k = 0; k < 16; k += 8) {
       __m128i column[8];
       for (uint32_t j = 0; j < 8; ++j)
-        column[j] =
-            memory.chunk(swizzled(d, mn_major_chunk(d, 2, static_cast<uint32_t>(i), k + j)));
+        column[j] = memory.chunk(
+            swizzled(d, mn_major_chunk(d, 2, static_cast<uint32_t>(i), first / 2 + k + j)));
       transpose8(column, rows + i, k * 2);
     }
 }
@@ -141,10 +142,11 @@ void fetch_mn_major(const MatrixDescriptor& d, int mn, const Memory& memory,
 }  // namespace
 
 void fetch_shared(const MatrixDescriptor& d, bool mn_major, int element_bytes, int mn,
-                  const uint8_t* shared, uint32_t shared_bytes, uint8_t (*rows)[kRowBytes]) {
+                  const uint8_t* shared, uint32_t shared_bytes, uint8_t (*rows)[kRowBytes],
+                  uint32_t first) {
   const Memory memory{shared, shared_bytes};
-  if (!mn_major) return fetch_k_major(d, mn, memory, rows);
-  if (element_bytes == 2) fetch_mn_major(d, mn, memory, rows);  // check() admits no other
+  if (!mn_major) return fetch_k_major(d, mn, first, memory, rows);
+  if (element_bytes == 2) fetch_mn_major(d, mn, first, memory, rows);  // check() admits no other
 }
 
 // Register j, lane l: bytes 4*(l%4) + 16*(j/2) of row 16w + l/4 + 8*(j%2).

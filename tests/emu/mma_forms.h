@@ -31,6 +31,7 @@ struct WarpFragments {
   static constexpr int kMax = 8;
   MmaForm form;
   uint64_t a[kMax][32] = {}, b[kMax][32] = {}, c[kMax][32] = {}, d[kMax][32] = {};  // raw storage
+  uint32_t metadata[32] = {};
   MmaOperands operands;
 
   explicit WarpFragments(const MmaForm& f) : form(f) {
@@ -40,6 +41,7 @@ struct WarpFragments {
       operands.c[r] = reinterpret_cast<uint32_t*>(c[r]);
       operands.d[r] = reinterpret_cast<uint32_t*>(d[r]);
     }
+    operands.metadata = metadata;
   }
   bool wide() const { return form.a == ptx::Type::f64; }
 
@@ -66,7 +68,7 @@ struct WarpFragments {
   void fill(A element_a, B element_b, C element_c) {
     const int bits = element_bits(form.a), per = (wide() ? 64 : 32) / bits, halves = form.m / 8;
     for (int row = 0; row < form.m; ++row)
-      for (int k = 0; k < form.k; ++k)
+      for (int k = 0; k < (form.sparse ? form.k / 2 : form.k); ++k)
         put(a, row / 8 + halves * (k / (4 * per)), row % 8 * 4 + k / per % 4, bits, k % per,
             element_a(row, k));
     for (int k = 0; k < form.k; ++k)

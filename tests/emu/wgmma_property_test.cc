@@ -166,7 +166,8 @@ TEST(WgmmaProperty, RefusesByName) {
   EXPECT_TRUE(refused(f, "transposed"));
   f = {40, 32, Type::s8, Type::u8, Type::s32};
   EXPECT_TRUE(refused(f, "steps of 16"));
-  f = {64, 256, Type::b1, Type::b1, Type::s32};
+  f = {64, 512, Type::b1, Type::b1, Type::s32};
+  f.sparse = true;
   EXPECT_TRUE(refused(f, "b1"));
 }
 
