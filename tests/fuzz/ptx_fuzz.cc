@@ -7,6 +7,9 @@
 #include <string_view>
 
 #include "ptx/control_flow.h"
+#include "ptx/fingerprint.h"
+#include "ptx/hazards.h"
+#include "ptx/instrument.h"
 #include "ptx/liveness.h"
 #include "ptx/parser.h"
 #include "ptx/source_map.h"
@@ -35,6 +38,20 @@ void analyse(const ptx::Module& module) {
       ptx::source_chain(module, *instruction);
     }
   }
+  for (const ptx::StaticHazard& hazard : ptx::static_hazards(module))
+    require(hazard.sites > 0 && !hazard.message.empty(), "a hazard has a site and a message");
+  const ptx::Fingerprint print = ptx::fingerprint(module);
+  require(print.features.empty() || ptx::similarity(print, print) == 1, "a module is like itself");
+}
+
+// What is rewritten to count everything parses, and is valid if it was.
+void count_everything(const ptx::Module& module, bool valid) {
+  auto counted =
+      ptx::instrument(module, {"cp.*", "wgmma.*", "ld.*", "red.*", "fma", "add", "bar.*"});
+  if (!counted.ok() || counted->ptx.empty()) return;
+  auto again = ptx::parse(counted->ptx, "counted.ptx");
+  require(again.ok(), "instrumented text parses");
+  if (valid) require(ptx::verify(*again, "counted.ptx").ok(), "instrumented text is valid");
 }
 
 }  // namespace
@@ -54,5 +71,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   require(ptx::print(*again) == printed, "printing is stable");
   require(ptx::verify(*again, "printed.ptx").ok() == valid, "the verifier judges both alike");
   analyse(*module);
+  count_everything(*module, valid);
   return 0;
 }
