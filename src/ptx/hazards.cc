@@ -90,15 +90,14 @@ class Finder {
   const Instruction& at(uint32_t n) const { return *flow_.instructions()[n]; }
 
   void report(const char* kind, uint32_t n) {
-    auto [it, fresh] = found_.try_emplace(kind);
-    StaticHazard& h = it->second;
-    if (!fresh) {
+    StaticHazard& h = found_[kind];
+    if (!h.kind.empty()) {
       ++h.sites;
       return;
     }
+    h.kind = kind;
     const auto known = std::find_if(hazard_kinds().begin(), hazard_kinds().end(),
-                                    [&](const HazardKind& k) { return it->first == k.kind; });
-    h.kind = it->first;
+                                    [&](const HazardKind& k) { return h.kind == k.kind; });
     h.certain = known->certain;
     h.message = known->message;
     h.function = flow_.function().name;
