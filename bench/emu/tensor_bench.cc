@@ -74,6 +74,32 @@ struct Warpgroup {
   }
 };
 
+// One warp on a 64 x 32 tile of C, K = 16 at a time, as an mma.sync GEMM does: 16 accumulators.
+struct WarpTiles {
+  static constexpr double kFlop = 2.0 * 16 * 16 * 8 * 16;
+  alignas(64) uint32_t a[4][4][32], b[4][2][32], d[16][4][32] = {};
+
+  WarpTiles() {
+    uint32_t state = 1;
+    auto fill = [&](uint32_t* p, size_t n) {
+      for (size_t i = 0; i < n; ++i) {
+        state = state * 1664525 + 1013904223;
+        p[i] = (state & 0x807f807f) | 0x3f003f00;  // 0.5 to 1, either sign
+      }
+    };
+    fill(&a[0][0][0], sizeof a / 4), fill(&b[0][0][0], sizeof b / 4);
+  }
+  void run(plan::TensorMode mode, const tensor::Kernels& level) {
+    const MmaForm form{16, 8, 16, ptx::Type::f32, ptx::Type::bf16, ptx::Type::bf16, ptx::Type::f32};
+    for (int i = 0; i < 16; ++i) {
+      MmaOperands o;
+      for (int r = 0; r < 4; ++r) o.a[r] = a[i / 4][r], o.c[r] = o.d[r] = d[i][r];
+      for (int r = 0; r < 2; ++r) o.b[r] = b[i % 4][r];
+      tensor::mma_at(form, o, mode, level);
+    }
+  }
+};
+
 struct Contest {
   std::string name;
   double flop;
@@ -115,6 +141,7 @@ int main(int argc, char** argv) {
                                     a.data(), kSize, b.data(), kSize, 0, c.data(), kSize);
                       }});
   Warpgroup bf16(ptx::Type::bf16), f16(ptx::Type::f16);
+  WarpTiles warp;
   const tensor::Levels& levels = tensor::levels();
   for (int i = 0; i < levels.count; ++i) {
     const tensor::Kernels& level = *levels.level[i];
@@ -126,11 +153,15 @@ int main(int argc, char** argv) {
     add("f16 f32", f16, plan::TensorMode::f32);
     add("bf16 hw", bf16, plan::TensorMode::hw);
     add("f16 hw", f16, plan::TensorMode::hw);
+    for (auto [what, mode] :
+         {std::pair{"bf16 f32", plan::TensorMode::f32}, {"bf16 hw", plan::TensorMode::hw}})
+      contests.push_back({fmt::format("mma m16n8k16     {:<9} {}", what, level.level),
+                          WarpTiles::kFlop, [&warp, mode, &level] { warp.run(mode, level); }});
     if (level.dot) add("bf16 fast", bf16, plan::TensorMode::fast);
   }
   if (argc > 1)  // keep the reference and what the argument names
     std::erase_if(contests, [&](const Contest& x) {
-      return x.name[0] == 'w' && x.name.find(argv[1]) == std::string::npos;
+      return x.name[0] != 'O' && x.name.find(argv[1]) == std::string::npos;
     });
   for (int round = 0; round < 7; ++round)
     for (Contest& contest : contests) measure(contest);

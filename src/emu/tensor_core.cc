@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "emu/sparse.h"
@@ -80,8 +81,11 @@ void exact_lanes(const Job& job, int w, int r, uint32_t mask) {
     if (!(mask >> l & 1)) continue;
     const int row = 16 * w + l / 4 + 8 * (r / 2 % 2), column = 8 * (r / 4) + 2 * (l % 4) + r % 2;
     uint32_t& d = c.d[w][r][l];
+    uint32_t start = c.scale_d ? d : 0;
+    if (c.half) start = numeric::f16_from_float(std::bit_cast<float>(start));
     d = exact_step(c.a_type, c.b_type, c.d_type, c.panels->a_rows[row], c.panels->b_rows[column],
-                   c.k, c.scale_d ? d : 0);
+                   c.k, start);
+    if (c.half) d = std::bit_cast<uint32_t>(numeric::f16_to_float(static_cast<uint16_t>(d)));
   }
 }
 
@@ -116,40 +120,40 @@ void integer_step(const Context& c, bool saturate) {
 }
 
 // Accumulators of 16 bits: register r/2 holds elements r and r + 1, low half first. The step runs
-// on a wide copy; hw mode in integers, the others in f32 with one rounding at the end of the step.
+// on a copy in f32, which mode hw rounds to f16 itself and the others once at the end.
 void f16_step(Context& c, TensorMode mode, const tensor::Kernels& kernels) {
   uint32_t* const(*packed)[128] = c.d;
   uint32_t(*wide)[128][32] = c.panels->wide_d;
   uint32_t* pointers[4][128];
-  for (int w = 0; w < 4; ++w)
-    for (int r = 0; r < 128; ++r) pointers[w][r] = wide[w][r];
-  c.d = pointers;
-  const bool hw = mode == TensorMode::hw;
-  for_each_output(c, [&](int w, int r, int l, int, int) {
-    const uint16_t h = static_cast<uint16_t>(packed[w][r / 2][l] >> (r % 2 * 16));
-    if (hw) {
-      wide[w][r][l] = h;
-    } else {
-      const float f = numeric::f16_to_float(h);
-      std::memcpy(&wide[w][r][l], &f, 4);
+  uint16_t half[2][32];
+  auto floats = [&](int w, int r) { return reinterpret_cast<float*>(wide[w][r]); };
+  for (int w = 0; w < 4; ++w) {
+    if (!(c.warps >> w & 1)) continue;
+    for (int r = 0; r < c.n / 2; r += 2) {
+      for (int l = 0; l < 32; ++l) {
+        half[0][l] = static_cast<uint16_t>(packed[w][r / 2][l]);
+        half[1][l] = static_cast<uint16_t>(packed[w][r / 2][l] >> 16);
+      }
+      for (int e : {0, 1}) {
+        pointers[w][r + e] = wide[w][r + e];
+        numeric::f16_to_float(std::span<const uint16_t>(half[e]),
+                              std::span<float>(floats(w, r + e), 32));
+      }
     }
-  });
-  if (hw) {
-    for (int w = 0; w < 4; ++w)
-      for (int r = 0; r < c.n / 2 && (c.warps >> w & 1); ++r) exact_lanes(c, w, r, 0xffffffff);
-  } else {
-    kernels.f32(c);
   }
-  for_each_output(c, [&](int w, int r, int l, int, int) {
-    uint32_t h = wide[w][r][l];
-    if (!hw) {
-      float f;
-      std::memcpy(&f, &h, 4);
-      h = numeric::f16_from_float(f);
+  c.d = pointers;
+  c.half = mode == TensorMode::hw;
+  c.half ? kernels.hw(c) : kernels.f32(c);
+  for (int w = 0; w < 4; ++w) {
+    if (!(c.warps >> w & 1)) continue;
+    for (int r = 0; r < c.n / 2; r += 2) {
+      for (int e : {0, 1})
+        numeric::f16_from_float(std::span<const float>(floats(w, r + e), 32),
+                                std::span<uint16_t>(half[e]));
+      for (int l = 0; l < 32; ++l)
+        packed[w][r / 2][l] = half[0][l] | static_cast<uint32_t>(half[1][l]) << 16;
     }
-    uint32_t& d = packed[w][r / 2][l];
-    d = r % 2 ? (d & 0xffff) | h << 16 : (d & 0xffff0000) | (h & 0xffff);
-  });
+  }
 }
 
 void fetch_a(const WgmmaForm& f, const WgmmaOperands& o, Panels& p) {

@@ -39,6 +39,8 @@ struct Job {
   int n = 0, k = 0;
   uint32_t* const (*d)[128] = nullptr;  // [warp][register] -> 32 lanes of f32
   bool scale_d = true;
+  // Mode hw: accumulators are f16 numbers held as f32, and the sum is rounded to nearest even f16.
+  bool half = false;
   uint32_t warps = 0xf;
   // Computes the lanes of `mask` of register r of warp w in the slow way; their registers still
   // hold C.
