@@ -210,27 +210,29 @@ std::vector<uint64_t> Comparator::locate(Correctness& result) const {
   return bad;
 }
 
-double honest_rel_frobenius(const Calibration& calibration, int64_t k) {
+HonestError honest_error(const Calibration& calibration, int64_t k) {
   const auto& points = calibration.honest;
-  if (points.empty()) return 0;
-  if (k <= points.front().k) return points.front().rel_frobenius;
+  if (points.empty()) return {};
+  if (k <= points.front().k) return points.front();
   for (size_t i = 1; i < points.size(); ++i) {
     if (k > points[i].k) continue;
-    const double t =
-        std::log(static_cast<double>(k) / static_cast<double>(points[i - 1].k)) /
-        std::log(static_cast<double>(points[i].k) / static_cast<double>(points[i - 1].k));
-    return points[i - 1].rel_frobenius +
-           t * (points[i].rel_frobenius - points[i - 1].rel_frobenius);
+    const HonestError &low = points[i - 1], &high = points[i];
+    const double t = std::log(static_cast<double>(k) / static_cast<double>(low.k)) /
+                     std::log(static_cast<double>(high.k) / static_cast<double>(low.k));
+    return {k, std::lerp(low.rel_frobenius, high.rel_frobenius, t),
+            std::lerp(low.misround, high.misround, t),
+            std::lerp(low.tile_misround, high.tile_misround, t)};
   }
-  return points.back().rel_frobenius;
+  return points.back();
 }
 
 void decide(const Calibration& calibration, int64_t k, Correctness& c) {
-  const double honest = honest_rel_frobenius(calibration, k);
-  c.bound_rel_frobenius = calibration.rel_frobenius_factor * honest;
-  c.bound_tile_rel_frobenius = calibration.tile_rel_frobenius_factor * honest;
-  c.bound_misround = calibration.misround;
-  c.bound_tile_misround = calibration.tile_misround;
+  const HonestError honest = honest_error(calibration, k);
+  c.bound_rel_frobenius = calibration.rel_frobenius_factor * honest.rel_frobenius;
+  c.bound_tile_rel_frobenius = calibration.tile_rel_frobenius_factor * honest.rel_frobenius;
+  c.bound_misround = std::max(calibration.misround, calibration.misround_factor * honest.misround);
+  c.bound_tile_misround =
+      std::max(calibration.tile_misround, calibration.misround_factor * honest.tile_misround);
   c.rule_a_passed = c.total > 0 && c.verified == c.total && c.rule_a_failures == 0;
   // Written so that a NaN statistic fails.
   if (c.total == 0 || c.verified != c.total)

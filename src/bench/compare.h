@@ -83,8 +83,8 @@ class Comparator {
 // Fills bounds, passed, rule_a_passed and why. `k`: the reduction's length.
 void decide(const Calibration& calibration, int64_t k, Correctness& correctness);
 
-// The honest relative Frobenius error at length k: interpolated between the measured lengths, the
-// nearest one's outside them.
-double honest_rel_frobenius(const Calibration& calibration, int64_t k);
+// The honest errors at length k: interpolated between the measured lengths, the nearest one's
+// outside them.
+HonestError honest_error(const Calibration& calibration, int64_t k);
 
 }  // namespace ptxbench::bench

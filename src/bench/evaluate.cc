@@ -57,7 +57,39 @@ Verdict start_verdict(const EvalRequest& request) {
   return v;
 }
 
+// What a reader must know about the ruler and about how the values came to be.
+void add_caveats(const EvalRequest& request, Verdict& verdict) {
+  const std::string& task = request.task.definition.name;
+  switch (request.task.admission) {
+    case AdmissionState::admitted:
+      break;
+    case AdmissionState::none:
+      verdict.notes.push_back(fmt::format(
+          "{} has not been admitted: whether its bounds reject cheats and accept honest "
+          "kernels is untested (ptxbench tasks admit {} --write)",
+          task, task));
+      break;
+    case AdmissionState::changed:
+      verdict.notes.push_back(
+          fmt::format("{} was changed after it had been admitted: its bounds are untested", task));
+      break;
+    case AdmissionState::rejected:
+      verdict.notes.push_back(fmt::format(
+          "{} was tested and not admitted: its bounds accept a cheat or reject honest work", task));
+      break;
+  }
+  if (!verdict.correctness || request.tensor == plan::TensorMode::hw) return;
+  verdict.notes.push_back(
+      fmt::format("tensor cores were computed in mode {} ({}), not in the silicon's arithmetic "
+                  "(hw): the errors "
+                  "are near those of a GPU, not the same",
+                  mode_name(request.tensor),
+                  request.tensor == plan::TensorMode::f32 ? "fp32 in a fixed order of K"
+                                                          : "the CPU's bf16 dot products"));
+}
+
 Verdict& finish_verdict(const EvalRequest& request, const Stopwatch& total, Verdict& verdict) {
+  add_caveats(request, verdict);
   verdict.feedback = make_feedback(verdict, request.extraction.candidate.source);
   verdict.total_ms = total.ms() + request.extract_ms;
   return verdict;

@@ -32,37 +32,53 @@ void add_spikes(const RowSource& source, uint64_t first, std::span<float> row) {
       row[i] += kSpikeSigma * source.spikes.normal(2 * (first + i) + 1);
 }
 
-void make_adversarial(uint64_t kind, uint64_t pick, std::span<float> row) {
+// Alters a row of N(0,1). `pick`: random bits.
+void shape_row(Distribution kind, const RowSource& source, uint64_t first, uint64_t pick,
+               std::span<float> row) {
   switch (kind) {
-    case 0:  // far from 1, mostly below: e4m3 loses such values. Not far above: where large terms
-             // cancel, honest kernels would miss the published absolute tolerance
+    case Distribution::mixed:
+    case Distribution::normal:
+      return;
+    case Distribution::spiky:
+      return add_spikes(source, first, row);
+    case Distribution::scaled:
+      // Far from 1, mostly below: e4m3 loses such values. Not far above: where large terms cancel,
+      // honest kernels would miss the published absolute tolerance.
       for (float& x : row) x = std::ldexp(x, static_cast<int>(pick % 11) - 8);
       return;
-    case 1:  // small integers: any order of summation in fp32 is exact
+    case Distribution::integers:
       for (float& x : row) x = std::nearbyint(2 * x);
       return;
-    case 2:  // one element: copies a column of the other input
+    case Distribution::one_hot:  // copies a column of the other input
       for (float& x : row) x = 0;
       row[pick % row.size()] = 1;
       return;
-    case 3:  // one sign: sums grow with K
+    case Distribution::one_sign:
       for (float& x : row) x = std::abs(x);
       return;
-    default:  // weight on the last columns
+    case Distribution::tail_heavy:
       for (size_t i = row.size() - std::min<size_t>(row.size(), 16); i < row.size(); ++i)
         row[i] *= 8;
       return;
   }
 }
 
-void make_row(const RowSource& source, uint64_t row_index, std::span<float> row) {
+Distribution draw_kind(const RowSource& source, uint64_t row_index) {
+  const float choice = source.choices.uniform(4 * row_index);
+  if (choice < kNominalShare) return Distribution::normal;
+  if (choice < kNominalShare + kSpikyShare) return Distribution::spiky;
+  constexpr Distribution kAdversarial[] = {Distribution::scaled, Distribution::integers,
+                                           Distribution::one_hot, Distribution::one_sign,
+                                           Distribution::tail_heavy};
+  return kAdversarial[source.choices.below(2 * row_index + 1, 5)];
+}
+
+void make_row(const RowSource& source, uint64_t row_index, Distribution distribution,
+              std::span<float> row) {
   const uint64_t first = row_index * row.size();
   source.values.fill_normal(first, row);
-  const float choice = source.choices.uniform(4 * row_index);
-  if (choice < kNominalShare) return;
-  if (choice < kNominalShare + kSpikyShare) return add_spikes(source, first, row);
-  make_adversarial(source.choices.below(2 * row_index + 1, 5),
-                   source.choices.word(4 * row_index + 1), row);
+  if (distribution == Distribution::mixed) distribution = draw_kind(source, row_index);
+  shape_row(distribution, source, first, source.choices.word(4 * row_index + 1), row);
 }
 
 Result<Tensor> empty_tensor(const TensorSpec& spec, const AxisValues& axes) {
@@ -79,7 +95,7 @@ Result<Tensor> empty_tensor(const TensorSpec& spec, const AxisValues& axes) {
   return tensor;
 }
 
-void fill(Tensor& tensor, size_t input, const Seed& seed, int threads) {
+void fill(Tensor& tensor, size_t input, const Seed& seed, int threads, Distribution distribution) {
   const RowSource source(seed, input);
   const uint64_t columns = static_cast<uint64_t>(tensor.shape.back());
   const uint64_t rows = tensor.bytes.size() / 2 / columns;
@@ -87,7 +103,7 @@ void fill(Tensor& tensor, size_t input, const Seed& seed, int threads) {
     std::vector<float> row(columns);
     auto* out = reinterpret_cast<uint16_t*>(tensor.bytes.data());
     for (uint64_t r = begin; r < end; ++r) {
-      make_row(source, r, row);
+      make_row(source, r, distribution, row);
       numeric::bf16_from_float(row, std::span<uint16_t>(out + r * columns, columns));
     }
   };
@@ -101,6 +117,12 @@ void fill(Tensor& tensor, size_t input, const Seed& seed, int threads) {
 }
 
 }  // namespace
+
+const char* name(Distribution distribution) {
+  constexpr const char* kNames[kDistributions] = {"mixed",    "normal",  "spiky",    "scaled",
+                                                  "integers", "one-hot", "one-sign", "tail-heavy"};
+  return kNames[static_cast<size_t>(distribution)];
+}
 
 Seed draw_seed() {
   std::random_device device;
@@ -121,11 +143,11 @@ Result<Seed> parse_seed(const std::string& hex) {
 }
 
 Result<std::vector<Tensor>> make_inputs(const Definition& definition, const AxisValues& axes,
-                                        const Seed& seed, int threads) {
+                                        const Seed& seed, int threads, Distribution distribution) {
   std::vector<Tensor> tensors;
   for (const TensorSpec& spec : definition.inputs) {
     PB_ASSIGN_OR_RETURN(Tensor tensor, empty_tensor(spec, axes));
-    fill(tensor, tensors.size(), seed, threads);
+    fill(tensor, tensors.size(), seed, threads, distribution);
     tensors.push_back(std::move(tensor));
   }
   return tensors;

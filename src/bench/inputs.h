@@ -22,12 +22,25 @@ struct Tensor {
   std::vector<uint8_t> bytes;
 };
 
-// Inputs in definition order. The rows of each input mix distributions, placed at random: most are
-// N(0,1), a fifth N(0,1) + N(0,100)·Bern(0.001), a tenth adversarial (scaled by powers of two,
-// small integers, a single one, all of one sign, weight on the last columns). Error "unsupported"
-// for a dtype without a generator.
+// What the rows of an input hold.
+enum class Distribution {
+  mixed,       // what candidates are judged on: each row one of the others, at random
+  normal,      // N(0,1)
+  spiky,       // N(0,1) + N(0,100)·Bern(0.001)
+  scaled,      // N(0,1) times a power of two from 2^-8 to 2^2, by row
+  integers,    // small integers: sums are exact in any order
+  one_hot,     // a single one
+  one_sign,    // |N(0,1)|: sums grow with their length
+  tail_heavy,  // the last 16 columns times 8
+};
+constexpr int kDistributions = 8;
+const char* name(Distribution distribution);  // "mixed", "one-sign", ...
+
+// Inputs in definition order. In `mixed` 70 % of the rows are normal, 20 % spiky, 10 % one of the
+// remaining kinds. Error "unsupported" for a dtype without a generator.
 Result<std::vector<Tensor>> make_inputs(const Definition& definition, const AxisValues& axes,
-                                        const Seed& seed, int threads);
+                                        const Seed& seed, int threads,
+                                        Distribution distribution = Distribution::mixed);
 
 // Outputs full of the poison pattern.
 Result<std::vector<Tensor>> make_outputs(const Definition& definition, const AxisValues& axes,

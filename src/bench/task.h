@@ -3,10 +3,13 @@
 // needs (required instructions, honest errors). Folders are found at run time; adding one needs no
 // rebuild.
 //
-//   definition.json    name, op_type, axes {const|var}, inputs and outputs {shape, dtype},
-//   reference, tags workloads.jsonl    one workload a line, bare or wrapped in a trace: {uuid,
-//   axes, inputs, published, device} requirements.json  compute type and instruction families per
-//   architecture calibration.json   honest errors and the bounds made from them
+// definition.json: name, op_type, axes {const|var}, inputs and outputs {shape, dtype}, reference,
+//     tags.
+// workloads.jsonl: one workload a line, bare or wrapped in a trace: {uuid, axes, inputs, published,
+//     device}.
+// requirements.json: compute type and instruction families per architecture.
+// calibration.json: honest errors measured on hardware and the bounds made from them.
+// admission.json: what `ptxbench tasks admit` found (bench/admission.h); may be missing.
 
 #include <cstdint>
 #include <filesystem>
@@ -58,7 +61,7 @@ struct Requirements {
   std::map<std::string, ArchRequirement> architectures;
 };
 
-struct HonestError {  // the largest over the measured implementations and input distributions
+struct HonestError {  // the largest over the measured implementations
   int64_t k = 0;
   double rel_frobenius = 0, misround = 0, tile_misround = 0;
 };
@@ -67,16 +70,28 @@ struct Calibration {
   std::string kind;            // "single-reduction"
   std::string reduction_axis;  // "K"
   double rel_frobenius_factor = 2, tile_rel_frobenius_factor = 3;
-  double misround = 0, tile_misround = 0;  // bounds on the rates themselves
-  std::vector<HonestError> honest;         // ascending k
+  double misround = 0, tile_misround = 0;  // least bounds on the rates themselves
+  double misround_factor = 1.5;  // of the honest rates, where that is more: long chains of one sign
+  std::vector<HonestError> honest;  // ascending k
 };
+
+// Whether the task's ruler has been tested: cheats fail, honest kernels pass, every input matters.
+enum class AdmissionState {
+  none,      // never
+  changed,   // admitted, but one of the files differs since
+  rejected,  // tested and found wanting
+  admitted,
+};
+const char* name(AdmissionState state);
 
 struct Task {
   std::filesystem::path folder;
   Definition definition;
   std::vector<Workload> workloads;
   Requirements requirements;
-  Calibration calibration;
+  Calibration calibration;       // where admitted, with the honest errors that admission measured
+  Calibration file_calibration;  // calibration.json alone
+  AdmissionState admission = AdmissionState::none;
   const Workload* find_workload(const std::string& uuid) const;
 };
 

@@ -7,6 +7,7 @@
 #include "base/build_config.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "bench/admission.h"
 #include "bench/task.h"
 
 namespace ptxbench::bench {
@@ -173,25 +174,6 @@ Result<Requirements> parse_requirements(const std::string& text, const std::stri
   return requirements;
 }
 
-// The largest honest error over distributions at one reduction length.
-Result<HonestError> parse_honest_point(const JsonRef& point) {
-  HonestError honest;
-  PB_ASSIGN_OR_RETURN(JsonRef k, point.at("k"));
-  PB_ASSIGN_OR_RETURN(honest.k, k.integer());
-  PB_ASSIGN_OR_RETURN(JsonRef distributions, point.at("distributions"));
-  PB_ASSIGN_OR_RETURN(auto members, distributions.members());
-  for (auto& [name, ref] : members) {
-    PB_ASSIGN_OR_RETURN(double frobenius, ref.number_or("rel_frobenius", 0));
-    PB_ASSIGN_OR_RETURN(double misround, ref.number_or("misround", 0));
-    PB_ASSIGN_OR_RETURN(double tile, ref.number_or("tile_misround", 0));
-    honest.rel_frobenius = std::max(honest.rel_frobenius, frobenius);
-    honest.misround = std::max(honest.misround, misround);
-    honest.tile_misround = std::max(honest.tile_misround, tile);
-  }
-  if (!(honest.rel_frobenius > 0)) return point.error("expected a positive rel_frobenius");
-  return honest;
-}
-
 Result<Calibration> parse_calibration(const std::string& text, const std::string& file) {
   PB_ASSIGN_OR_RETURN(Json document, parse_json(text, file));
   JsonRef root(document, file);
@@ -206,20 +188,14 @@ Result<Calibration> parse_calibration(const std::string& text, const std::string
                       bounds.number_or("rel_frobenius_factor", 2));
   PB_ASSIGN_OR_RETURN(calibration.tile_rel_frobenius_factor,
                       bounds.number_or("tile_rel_frobenius_factor", 3));
+  PB_ASSIGN_OR_RETURN(calibration.misround_factor, bounds.number_or("misround_factor", 1.5));
   PB_ASSIGN_OR_RETURN(JsonRef misround, bounds.at("misround"));
   PB_ASSIGN_OR_RETURN(calibration.misround, misround.number());
   PB_ASSIGN_OR_RETURN(JsonRef tile, bounds.at("tile_misround"));
   PB_ASSIGN_OR_RETURN(calibration.tile_misround, tile.number());
   PB_ASSIGN_OR_RETURN(JsonRef honest, root.at("honest"));
-  PB_ASSIGN_OR_RETURN(JsonRef points, honest.at("points"));
-  PB_ASSIGN_OR_RETURN(auto items, points.elements());
-  for (const JsonRef& item : items) {
-    PB_ASSIGN_OR_RETURN(HonestError point, parse_honest_point(item));
-    calibration.honest.push_back(point);
-  }
-  if (calibration.honest.empty()) return points.error("expected at least one measurement");
-  std::sort(calibration.honest.begin(), calibration.honest.end(),
-            [](const HonestError& a, const HonestError& b) { return a.k < b.k; });
+  PB_ASSIGN_OR_RETURN(std::vector<HonestError> points, parse_honest_points(honest, ""));
+  add_honest(points, calibration);
   return calibration;
 }
 
@@ -271,6 +247,8 @@ Result<Task> TaskSuite::load(const std::string& name) const {
     return bad_task(fmt::format("{}: name is '{}' but the folder is '{}'",
                                 (task.folder / "definition.json").string(), task.definition.name,
                                 name));
+  task.file_calibration = task.calibration;
+  PB_RETURN_IF_ERROR(load_admission(task));
   return task;
 }
 

@@ -197,7 +197,7 @@ nlohmann::json to_json(const Verdict& v) {
       {"notes", v.notes},
       {"feedback", v.feedback},
       {"total_ms", number(v.total_ms)},
-      {"versions", {{"ptxbench", "0.1.0"}, {"verdict", kVerdictVersion}}}};
+      {"versions", {{"ptxbench", kProgramVersion}, {"verdict", kVerdictVersion}}}};
   json["sm_count"] = v.sm_count > 0 ? Json(v.sm_count) : Json(nullptr);
   json["correctness"] = v.correctness ? correctness_json(*v.correctness) : Json(nullptr);
   json["findings"] = list(v.findings, finding_json);

@@ -15,6 +15,7 @@
 namespace ptxbench::bench {
 
 constexpr int kVerdictVersion = 1;
+constexpr const char* kProgramVersion = "0.1.0";
 
 // Where the plan broke.
 enum class Level { extraction = 0, syntax, execution, numerics, instructions, strategy, frontier };

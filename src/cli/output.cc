@@ -23,15 +23,18 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
-Result<void> write_json(const std::string& path, const nlohmann::json& document) {
+Result<void> write_document(const std::string& path, const std::string& text) {
   hold_if_interrupted();
   if (path.empty()) return {};
-  const std::string text = dump_json(document) + "\n";
   if (path == "-") {
     print(text);
     return {};
   }
   return write_file_atomically(path, std::string_view(text));
+}
+
+Result<void> write_json(const std::string& path, const nlohmann::json& document) {
+  return write_document(path, dump_json(document) + "\n");
 }
 
 std::string grouped(uint64_t value) {

@@ -26,6 +26,8 @@ void print(const std::string& text);  // to stdout, as is
 
 // Writes the document to `path` ("-": stdout); nothing if `path` is empty.
 Result<void> write_json(const std::string& path, const nlohmann::json& document);
+// The same for a document made already, with its last line feed.
+Result<void> write_document(const std::string& path, const std::string& text);
 
 // 1234567 as "1,234,567".
 std::string grouped(uint64_t value);

@@ -5,6 +5,7 @@
 #include "bench/task.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/tasks_admit.h"
 
 namespace ptxbench::cli {
 namespace {
@@ -34,6 +35,7 @@ nlohmann::json task_json(const bench::Task& task) {
                          {"description", task.definition.description},
                          {"tags", task.definition.tags},
                          {"folder", task.folder.string()},
+                         {"admission", bench::name(task.admission)},
                          {"workloads", nlohmann::json::array()},
                          {"requires", nlohmann::json::object()}};
   for (const bench::Workload& workload : task.workloads)
@@ -58,6 +60,7 @@ std::string task_text(const bench::Task& task) {
                         families, requirement.compute, 100 * task.requirements.min_flop_share,
                         task.requirements.compute_type);
   }
+  text += fmt::format("  admission: {}\n", bench::name(task.admission));
   text += "  workloads\n";
   for (const bench::Workload& workload : task.workloads) {
     std::string axes;
@@ -79,8 +82,9 @@ int list(const TasksOptions& options) {
     size_t published = 0;
     for (const bench::Workload& workload : task->workloads) published += workload.published;
     document.push_back(task_json(*task));
-    text += fmt::format("{:<24}{:<8}{} published workloads, {} small\n", name,
-                        task->definition.op_type, published, task->workloads.size() - published);
+    text += fmt::format("{:<24}{:<8}{} published workloads, {} small{}\n", name,
+                        task->definition.op_type, published, task->workloads.size() - published,
+                        task->admission == bench::AdmissionState::admitted ? "" : "  NOT ADMITTED");
   }
   if (suite->names().empty()) text = fmt::format("no tasks in {}\n", suite->folder().string());
   if (options.json != "-") print(text);
@@ -114,6 +118,7 @@ void add_tasks(CLI::App& app, int& exit_code) {
     sub->add_option("--tasks", options->folder, "Folder of task folders");
     sub->add_option("--json", options->json, "Write JSON to FILE (-: stdout only)");
   }
+  add_tasks_admit(*command, exit_code);
   list_command->callback([options, &exit_code] { exit_code = list(*options); });
   show_command->callback([options, &exit_code] { exit_code = show(*options); });
 }

@@ -1,0 +1,88 @@
+// admission.json, the document that stays in the task's folder.
+#include <cmath>
+
+#include "bench/admission.h"
+#include "bench/admit/admit.h"
+#include "bench/verdict.h"
+
+namespace ptxbench::bench::admit {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+// Four digits: the file is for people too, and measurements hold no more.
+double shortened(double x) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  const double unit = std::pow(10.0, std::floor(std::log10(std::abs(x))) - 3);
+  return std::stod(fmt::format("{:.6g}", std::ceil(x / unit) * unit));
+}
+
+OrderedJson entries_json(const std::vector<EntryResult>& entries) {
+  OrderedJson json = OrderedJson::array();
+  for (const EntryResult& e : entries)
+    json.push_back({{"name", e.name},
+                    {"what", e.what},
+                    {"runs", e.runs},
+                    {"accepted", e.accepted},
+                    {"nearest",
+                     {{"statistic_over_bound", shortened(e.nearest)},
+                      {"workload", e.nearest_workload},
+                      {"distribution", e.nearest_distribution}}}});
+  return json;
+}
+
+OrderedJson points_json(const std::vector<HonestPoint>& points) {
+  OrderedJson json = OrderedJson::array();
+  for (const HonestPoint& p : points) {
+    if (json.empty() || json.back()["k"] != p.k)
+      json.push_back({{"k", p.k}, {"distributions", OrderedJson::object()}});
+    json.back()["distributions"][name(p.distribution)] = {
+        {"rel_frobenius", shortened(p.rel_frobenius)},
+        {"tile_rel_frobenius", shortened(p.tile_rel_frobenius)},
+        {"misround", shortened(p.misround)},
+        {"tile_misround", shortened(p.tile_misround)}};
+  }
+  return json;
+}
+
+OrderedJson form_json(const Form& form) {
+  OrderedJson axes = OrderedJson::object();
+  for (const auto& [axis, value] : form.axes) axes[axis] = value;
+  return {{"workload", form.workload}, {"axes", axes}, {"reduced", form.reduced}};
+}
+
+}  // namespace
+
+OrderedJson to_json(const Admission& a) {
+  OrderedJson json = {{"version", kAdmissionVersion},
+                      {"task", a.task},
+                      {"admitted", a.admitted},
+                      {"digest", a.digest},
+                      {"failures", a.failures}};
+  json["provenance"] = {
+      {"by", "ptxbench tasks admit"},
+      {"versions", {{"ptxbench", kProgramVersion}, {"admission", kAdmissionVersion}}},
+      {"date", a.date},
+      {"seed", a.seed},
+      {"sample", a.sample},
+      {"device", "CPU; tensor cores are the emulator's model of an H200"}};
+  json["honest"] = {{"implementations", entries_json(a.honest)}, {"points", points_json(a.points)}};
+  json["battery"] = entries_json(a.battery);
+  json["not_applicable"] = OrderedJson::array();
+  for (const NotApplicable& n : a.not_applicable)
+    json["not_applicable"].push_back({{"name", n.name}, {"why", n.why}});
+  json["sensitivity"] = {{"slices", a.sensitivity.slices},
+                         {"required_tolerances", kRequiredMove},
+                         {"least",
+                          {{"tolerances", shortened(a.sensitivity.least)},
+                           {"input", a.sensitivity.input},
+                           {"k", {a.sensitivity.begin, a.sensitivity.end}}}}};
+  json["distributions"] = OrderedJson::array();
+  for (Distribution d : a.distributions)
+    json["distributions"].push_back({{"name", name(d)}, {"battery", shows_cheats(d)}});
+  json["forms"] = OrderedJson::array();
+  for (const Form& form : a.forms) json["forms"].push_back(form_json(form));
+  return json;
+}
+
+}  // namespace ptxbench::bench::admit
