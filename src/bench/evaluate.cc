@@ -266,7 +266,8 @@ class Trial {
     const std::vector<uint64_t> bad_tiles = comparator.locate(correctness);
     verdict_.stages.push_back({"reference", watch.ms() - compare_ms, false});
     verdict_.stages.push_back({"compare", compare_ms, false});
-    if (!correctness.passed) {
+    // What was not written needs no explanation beyond that.
+    if (!correctness.passed && correctness.poisoned == 0) {
       Stopwatch explain_watch;
       correctness.explanation = explain_gemm(
           {words(inputs_[0]), words(inputs_[1]), words(outputs_[0]), m, n, k}, bad_tiles);

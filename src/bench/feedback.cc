@@ -25,6 +25,7 @@ void add_diagnostics(std::string& text, const Verdict& verdict, const std::strin
     text +=
         fmt::format("- {}{}: {}\n", d.file, d.line > 0 ? fmt::format(":{}", d.line) : "", d.text);
     add_quote(text, verdict, source, d.file, d.line);
+    if (!d.hint.empty()) text += fmt::format("    hint: {}\n", d.hint);
   }
 }
 

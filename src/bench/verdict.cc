@@ -122,7 +122,9 @@ Json diagnostic_json(const toolchain::Diagnostic& d) {
           {"tool", d.tool},
           {"source", {{"file", d.file}, {"line", d.line}, {"column", d.column}}},
           {"code", d.code},
-          {"message", d.text}};
+          {"message", d.text},
+          {"ptx_line", d.ptx_line},
+          {"hint", d.hint}};
 }
 
 Json kernel_json(const plan::KernelStats& k) {

@@ -283,6 +283,27 @@ TEST_F(Evaluate, OptionsReachTheDevice) {
   EXPECT_EQ(device_.seen_options.schedule, "random:3");
   EXPECT_EQ(device_.seen_options.wall_budget_s, 7);
 }
+// The reader is told where a ruler is untested and where the arithmetic is not the silicon's.
+TEST_F(Evaluate, Caveats) {
+  expect(5, "not-timed", "Correct", "PASSED");
+  EXPECT_TRUE(last_.notes.empty());
+  request_.tensor = plan::TensorMode::f32;
+  expect(5, "not-timed", "Correct", "PASSED");
+  ASSERT_EQ(last_.notes.size(), 1u);
+  EXPECT_NE(last_.notes[0].find("mode f32"), std::string::npos);
+  EXPECT_EQ(to_json(last_)["mode"]["tensor"], "f32");
+  request_.tensor = plan::TensorMode::hw;
+  for (auto [state, words] : {std::pair{AdmissionState::none, "has not been admitted"},
+                              {AdmissionState::changed, "was changed after"},
+                              {AdmissionState::rejected, "not admitted"}}) {
+    request_.task.admission = state;
+    expect(5, "not-timed", "Correct", "PASSED");
+    ASSERT_EQ(last_.notes.size(), 1u);
+    EXPECT_NE(last_.notes[0].find(words), std::string::npos) << last_.notes[0];
+    EXPECT_NE(last_.feedback.find(words), std::string::npos);
+  }
+}
+
 TEST_F(Evaluate, UnknownOperationIsRefused) {
   request_.task.definition.op_type = "sort";
   auto verdict = run();

@@ -201,8 +201,8 @@ TEST_F(Pattern, CheaperArithmetic) {
            return total;
          }),
          "e4m3-inputs", "B rounded to e4m3");
-  expect(multiply(*gemm_, kK, nullptr, f16), "fp16-accumulation", "after every 1 products");
-  expect(multiply(*gemm_, kK, nullptr, bf16), "bf16-accumulation", "after every 1 products");
+  expect(multiply(*gemm_, kK, nullptr, f16), "fp16-accumulation", "after every product");
+  expect(multiply(*gemm_, kK, nullptr, bf16), "bf16-accumulation", "after every product");
   expect(fill([&](auto i, auto j) {
            return f16(sum(i, j, {{0, kK}}));
          }),

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/subprocess.h"
 #include "base/temp_dir.h"
+#include "json_schema.h"
 
 namespace ptxbench {
 namespace {
@@ -52,7 +53,18 @@ class Examples : public ::testing::TestWithParam<Json> {
     EXPECT_EQ(result->exit_code, GetParam()["level"].get<int>() >= 5 ? 0 : 1) << result->out;
     auto text = read_file(json);
     EXPECT_TRUE(text.ok());
-    return text.ok() ? parse_json(*text).take() : Json::object();
+    if (!text.ok()) return Json::object();
+    const Json verdict = parse_json(*text).take();
+    for (const std::string& error : schema().errors(verdict, "verdict")) ADD_FAILURE() << error;
+    return verdict;
+  }
+  static const JsonSchema& schema() {
+    static const JsonSchema kSchema(
+        parse_json(
+            read_file(std::filesystem::path(PTXBENCH_SOURCE_DIR) / "docs/verdict.schema.json")
+                .take())
+            .take());
+    return kSchema;
   }
   void expect(const std::string& threads, const std::string& async) {
     SCOPED_TRACE("threads " + threads + ", async " + async);

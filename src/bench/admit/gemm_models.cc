@@ -44,10 +44,12 @@ void load(const Words& from, int64_t rows, int64_t k_total, int64_t first, int64
     }
 }
 
-// out[m,n] += the product over k_begin..k_end, one accumulator chain in steps of 16. `accumulator`
-// f32, or f16 with operands that are fp16 bits.
-void tensor_product(const GemmCase& g, const Words& a, const Words& b, int64_t k_begin,
-                    int64_t k_end, ptx::Type accumulator, plan::TensorMode mode, float* out) {
+using Chain = std::function<bool(int64_t k)>;  // whether the step that begins at k belongs to it
+
+// out[m,n] += the product over the chain's steps of 16, in order of K in one accumulator.
+// `accumulator` f32, or f16 with operands that are fp16 bits.
+void tensor_product(const GemmCase& g, const Words& a, const Words& b, const Chain& chain,
+                    ptx::Type accumulator, plan::TensorMode mode, float* out) {
   const auto machine = std::make_unique<Machine>();
   const bool half = accumulator == ptx::Type::f16;
   emu::WgmmaForm form;
@@ -64,7 +66,8 @@ void tensor_product(const GemmCase& g, const Words& a, const Words& b, int64_t k
   for (int64_t row = 0; row < g.m; row += kTileM)
     for (int64_t column = 0; column < g.n; column += kTileN) {
       std::memset(machine->d, 0, sizeof(machine->d));
-      for (int64_t k = k_begin; k < k_end; k += kStepK) {
+      for (int64_t k = 0; k < g.k; k += kStepK) {
+        if (!chain(k)) continue;
         load(a, g.m, g.k, row, k, kTileM, machine->shared);
         load(b, g.n, g.k, column, k, kTileN, machine->shared + kBaseB);
         emu::wgmma(form, operands, mode);
@@ -88,14 +91,21 @@ Words rounded(const std::vector<float>& sums) {
   return c;
 }
 
-// K in `parts` parts, each a chain of its own, added in fp32.
-Words tensor_gemm(const GemmCase& g, plan::TensorMode mode, int64_t parts) {
+bool every_step(int64_t) { return true; }
+
+Words tensor_gemm(const GemmCase& g, plan::TensorMode mode) {
   std::vector<float> sums(g.right.size());
-  const int64_t steps = (g.k + kStepK - 1) / kStepK;
-  for (int64_t p = 0; p < parts; ++p)
-    tensor_product(g, g.a, g.b, steps * p / parts * kStepK,
-                   std::min(g.k, steps * (p + 1) / parts * kStepK), ptx::Type::f32, mode,
-                   sums.data());
+  tensor_product(g, g.a, g.b, every_step, ptx::Type::f32, mode, sums.data());
+  return rounded(sums);
+}
+
+// Two chains that share each 64 of K, added in fp32: the order of kernels/sm_80/gemm_bf16_mma.cuh.
+Words two_slices(const GemmCase& g) {
+  std::vector<float> sums(g.right.size());
+  for (int slice : {0, 1})
+    tensor_product(
+        g, g.a, g.b, [slice](int64_t k) { return k / 32 % 2 == slice; }, ptx::Type::f32,
+        plan::TensorMode::hw, sums.data());
   return rounded(sums);
 }
 
@@ -106,7 +116,7 @@ Words half_accumulation(const GemmCase& g) {
   };
   std::vector<float> sums(g.right.size());
   // Mode f32 rounds to fp16 once a step, as the tensor core does; bit for bit costs seconds.
-  tensor_product(g, to_half(g.a), to_half(g.b), 0, g.k, ptx::Type::f16, plan::TensorMode::f32,
+  tensor_product(g, to_half(g.a), to_half(g.b), every_step, ptx::Type::f16, plan::TensorMode::f32,
                  sums.data());
   return rounded(sums);
 }
@@ -281,12 +291,15 @@ Result<GemmCase> make_case(const Definition& definition, const AxisValues& axes,
 
 const std::vector<Implementation>& honest_gemms() {
   static const std::vector<Implementation> kAll = {
-      {"tensor-core", "emulated H200 tensor core (wgmma arithmetic, mode hw), one chain over K",
-       [](auto& g) { return tensor_gemm(g, plan::TensorMode::hw, 1); }},
-      {"tensor-core-split-k", "the same, K in four parts that are added in fp32",
-       [](auto& g) { return tensor_gemm(g, plan::TensorMode::hw, 4); }},
+      {"wgmma-one-chain",
+       "emulated H200 tensor core, one accumulator over K: the order of the sm_90a kernel",
+       [](auto& g) { return tensor_gemm(g, plan::TensorMode::hw); }},
+      {"mma-two-slices",
+       "emulated H200 tensor core, two accumulators that share each K step of 64: the order of "
+       "the mma.sync kernel",
+       two_slices},
       {"fp32-chain", "fp32 fused multiply-adds in K order (emulator's mode f32)",
-       [](auto& g) { return tensor_gemm(g, plan::TensorMode::f32, 1); }},
+       [](auto& g) { return tensor_gemm(g, plan::TensorMode::f32); }},
   };
   return kAll;
 }

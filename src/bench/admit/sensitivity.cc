@@ -64,7 +64,7 @@ Result<Sensitivity> measure_sensitivity(const GemmCase& g, const GemmCase& other
       const double moved = median_ratio(tile_norms(move, g.m, g.n), norms) / tolerance;
       if (result.slices++ > 0 && moved >= result.least) continue;
       result.least = moved;
-      result.input = of_a ? "A" : "B";
+      result.input = std::string(1, of_a ? 'A' : 'B');
       result.begin = begin;
       result.end = end;
     }

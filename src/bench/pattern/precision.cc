@@ -119,7 +119,9 @@ Explanation explain_accumulator(const Precision& precision) {
       precision.share([&](const Sample& s) { return precision.with_tensor_f16(s); });
   if (tensor > 0) return {"fp16-accumulation", "fp16 accumulators of the tensor core", tensor};
   for (int64_t step : {1, 2, 8, 16, 32, 64, 128}) {
-    const std::string after = fmt::format("the sum rounded after every {} products", step);
+    const std::string after = step == 1
+                                  ? std::string("the sum rounded after every product")
+                                  : fmt::format("the sum rounded after every {} products", step);
     const double half = precision.share(
         [&](const Sample& s) { return precision.with_accumulator(s, through_f16, step); });
     if (half > 0) return {"fp16-accumulation", "fp16 accumulation, " + after, half};
