@@ -18,6 +18,7 @@ void add_doctor(CLI::App& app, int& exit_code);
 void add_tasks(CLI::App& app, int& exit_code);
 void add_record(CLI::App& app, int& exit_code);
 void add_eval(CLI::App& app, int& exit_code);
+void add_emulate(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 
 // One line on stderr, control characters made visible; returns kFailure.

@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   cli::add_tasks(app, exit_code);
   cli::add_eval(app, exit_code);
   cli::add_record(app, exit_code);
+  cli::add_emulate(app, exit_code);
   cli::add_inspect(app, exit_code);
   app.footer("Exit codes: 0 done, 1 the candidate fell short, 2 usage or infrastructure error.");
   try {

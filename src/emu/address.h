@@ -1,6 +1,6 @@
 #pragma once
 // The emulated device's address space. Generic addresses of the windows are told apart by their
-// upper 32 bits; everything at or above kGlobalBase is global memory.
+// upper 32 bits; everything else is global memory.
 
 #include <cstdint>
 
@@ -11,7 +11,9 @@ constexpr uint64_t kLocalWindow = uint64_t{0x7e01} << 32;
 constexpr uint64_t kParamWindow = uint64_t{0x7e02} << 32;
 constexpr uint64_t kFunctionWindow = uint64_t{0x7e03}
                                      << 32;  // + function index; only call may use it
-constexpr uint64_t kGlobalBase = uint64_t{0x7f00} << 32;
+// Where neither the heap, nor libraries, nor stacks of a process are put, so that memory which host
+// code shares with kernels can be mapped at its device address.
+constexpr uint64_t kGlobalBase = uint64_t{0x1100} << 32;
 constexpr uint64_t kGlobalSlotBytes = uint64_t{2}
                                       << 20;  // every allocation starts on a slot of its own
 

@@ -13,6 +13,14 @@
 namespace ptxbench::emu {
 namespace {
 
+uint32_t builtin_named(const std::string& name) {
+  if (name == "vprintf") return kVprintf;
+  if (name == "__assertfail") return kAssertFail;
+  if (name == "malloc") return kMalloc;
+  if (name == "free") return kFree;
+  return kNoBuiltin;
+}
+
 using ptx::Mod;
 using ptx::Op;
 using ptx::Operand;
@@ -478,8 +486,11 @@ Result<void> Decoder::decode_call(Scope& s, const Instruction& i) {
   if (!offsets(results, &res_at, &res_bytes) || !offsets(arguments, &arg_at, &arg_bytes))
     return unsupported(s, i, "call arguments outside .param space are not supported");
   const ptx::Function& callee = module_->functions[target->index];
-  if (callee.name == "vprintf" || callee.name == "__assertfail") {
-    site.builtin = callee.name == "vprintf" ? kVprintf : kAssertFail;
+  const uint32_t builtin = callee.is_declaration ? builtin_named(callee.name) : kNoBuiltin;
+  if (builtin != kNoBuiltin) {
+    site.builtin = builtin;
+    kernel_->prints |= builtin == kVprintf;
+    kernel_->allocates |= builtin == kMalloc || builtin == kFree;
     site.argument_offsets = arg_at;
     site.result_offset = res_at.empty() ? ~0u : res_at[0];
     MicroOp& op = emit(s, i, ops::call_builtin);

@@ -111,6 +111,6 @@ class Decoder {
   std::vector<uint32_t> call_sites_;  // pcs whose callee entry is patched at the end
 };
 
-enum Builtin : uint32_t { kNoBuiltin, kVprintf, kAssertFail };
+enum Builtin : uint32_t { kNoBuiltin, kVprintf, kAssertFail, kMalloc, kFree };
 
 }  // namespace ptxbench::emu

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -117,6 +118,39 @@ void count_kernel(const Kernel& kernel, const LaunchState& launch,
   k.tensor_flop_by_type.assign(by_type.begin(), by_type.end());
 }
 
+// One host thread per executor; this one watches the time and reports progress.
+void run_watched(LaunchState& state, std::vector<std::unique_ptr<Executor>>& executors,
+                 uint64_t clusters, double seconds_before) {
+  const plan::RunOptions& options = *state.options;
+  std::mutex mutex;
+  std::condition_variable ended;
+  size_t running = executors.size();
+  const auto start = Clock::now();
+  std::vector<std::thread> pool;
+  for (auto& e : executors)
+    pool.emplace_back([&, executor = e.get()] {
+      executor->run();
+      std::lock_guard lock(mutex);
+      running--;
+      ended.notify_one();
+    });
+  auto last_report = start;
+  std::unique_lock lock(mutex);
+  while (!ended.wait_for(lock, std::chrono::milliseconds(20), [&] { return running == 0; })) {
+    if (options.wall_budget_s > 0 &&
+        seconds_before + seconds_since(start) > options.wall_budget_s && !state.stop)
+      state.halt(plan::RunStatus::wall_budget, ~uint64_t{0} - 1,
+                 fmt::format("the time budget of {:g} s is used up", options.wall_budget_s));
+    if (options.progress && seconds_since(last_report) > 0.5) {
+      last_report = Clock::now();
+      options.progress("emulate", static_cast<double>(state.done_clusters.load()) /
+                                      static_cast<double>(std::max<uint64_t>(clusters, 1)));
+    }
+  }
+  lock.unlock();
+  for (std::thread& t : pool) t.join();
+}
+
 }  // namespace
 
 Result<DeviceProfile> find_profile(const std::string& name) {
@@ -132,6 +166,13 @@ Result<uint32_t> Emulator::load_module(const std::string& ptx, const std::string
   return static_cast<uint32_t>(modules_.size() - 1);
 }
 
+void Emulator::unload_module(uint32_t module) {
+  Loaded& loaded = modules_[module];
+  for (uint64_t address : loaded.addresses)
+    if (address) memory_.release(address);
+  loaded = {};
+}
+
 Result<void> Emulator::initialise(Loaded& loaded) {
   const ptx::Module& m = *loaded.module;
   for (const ptx::Variable& v : m.variables) {
@@ -142,7 +183,10 @@ Result<void> Emulator::initialise(Loaded& loaded) {
             "unsupported",
             fmt::format("variable {} of {} bytes exceeds the emulator's memory", v.name, v.size)};
       // Variables start as zeros (CUDA C++) or as their initialiser says.
-      address = memory_.allocate(v.name, v.size, true, v.space == ptx::Space::const_);
+      address = v.is_managed
+                    ? memory_.allocate_shared(v.name, v.size)
+                    : memory_.allocate(v.name, v.size, true, v.space == ptx::Space::const_);
+      if (address == 0) return Error{"unsupported", "no managed memory for variable " + v.name};
     }
     loaded.addresses.push_back(address);
   }
@@ -196,6 +240,7 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
   LaunchState state;
   state.kernel = kernel.get();
   state.memory = &memory_;
+  state.heap = &heap_;
   state.sink = &sink;
   state.options = &options;
   state.grid = request.grid, state.block = request.block, state.cluster = request.cluster;
@@ -236,7 +281,9 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
   int workers =
       options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
   uint64_t clusters = request.grid.count() / std::max<uint64_t>(state.cluster.count(), 1);
-  if (kernel->communicates) workers = 1;
+  if (kernel->allocates) heap_.prepare();
+  // One thread where the order of CTAs could show.
+  if (kernel->communicates || kernel->allocates || (kernel->prints && options.print)) workers = 1;
   workers = static_cast<int>(
       std::max<uint64_t>(1, std::min<uint64_t>(static_cast<uint64_t>(workers), clusters)));
   state.resident_clusters = std::max<uint64_t>(
@@ -245,30 +292,11 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
 
   std::vector<std::unique_ptr<Executor>> executors;
   for (int i = 0; i < workers; i++) executors.push_back(std::make_unique<Executor>(state));
-  std::atomic<int> running{workers};
-  std::vector<std::thread> pool;
-  auto start = Clock::now();
-  for (auto& e : executors)
-    pool.emplace_back([&running, executor = e.get()] {
-      executor->run();
-      running--;
-    });
-  auto last_report = start;
-  auto pause = std::chrono::microseconds(50);
-  while (running) {
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::microseconds(20000));
-    if (options.wall_budget_s > 0 &&
-        result->wall_ms / 1e3 + seconds_since(start) > options.wall_budget_s && !state.stop)
-      state.halt(plan::RunStatus::wall_budget, ~uint64_t{0} - 1,
-                 fmt::format("the time budget of {:g} s is used up", options.wall_budget_s));
-    if (options.progress && seconds_since(last_report) > 0.5) {
-      last_report = Clock::now();
-      options.progress("emulate", static_cast<double>(state.done_clusters.load()) /
-                                      static_cast<double>(std::max<uint64_t>(clusters, 1)));
-    }
-  }
-  for (std::thread& t : pool) t.join();
+  const auto start = Clock::now();
+  if (workers == 1 && options.wall_budget_s <= 0 && !options.progress)
+    executors[0]->run();
+  else
+    run_watched(state, executors, clusters, result->wall_ms / 1e3);
   result->wall_ms += seconds_since(start) * 1e3;
   instructions_ += state.instructions;
 

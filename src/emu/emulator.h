@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "emu/device_runtime.h"
 #include "emu/global_memory.h"
 #include "emu/kernel.h"
 #include "plan/launch_plan.h"
@@ -36,10 +37,13 @@ class Emulator {
   explicit Emulator(DeviceProfile profile = {}) : profile_(std::move(profile)) {}
 
   GlobalMemory& memory() { return memory_; }
+  DeviceHeap& heap() { return heap_; }
 
   // Parses the text (cached in the process by content), allocates and initialises the module's
   // variables. Returns a module handle. Errors: "ptx-syntax", "unsupported".
   Result<uint32_t> load_module(const std::string& ptx, const std::string& hash);
+  // Releases the module's variables; its handle is not used again.
+  void unload_module(uint32_t module);
   // Device address of a module's variable; "unknown-symbol".
   Result<uint64_t> symbol(uint32_t module, const std::string& name) const;
 
@@ -62,6 +66,7 @@ class Emulator {
 
   DeviceProfile profile_;
   GlobalMemory memory_;
+  DeviceHeap heap_{memory_};
   std::vector<Loaded> modules_;
   std::vector<Touched> touched_;
   uint64_t grid_workspace_ = 0;  // of cooperative launches; allocated at the first

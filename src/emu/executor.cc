@@ -21,6 +21,8 @@ constexpr int kSlice = 4096;
 // Instructions without visible progress after which another cluster may run (software grid
 // barriers).
 constexpr uint64_t kSpinningCluster = 200'000;
+// The same in a cooperative launch, whose clusters are resident all together anyway.
+constexpr uint64_t kSpinningCooperative = 8'192;
 
 }  // namespace
 
@@ -307,7 +309,26 @@ void Executor::block(Warp& w, const Wait& wait, bool retry) {
   w.blocked = true;
 }
 
+namespace {
+
+// Lanes that exit while others of their warp wait at a barrier count as arrived from now on: the
+// lowest live lane answers for all that are gone.
+void count_exited(Warp& w, uint32_t live_before) {
+  const auto gone = [](uint32_t live) { return 32 - static_cast<uint32_t>(std::popcount(live)); };
+  for (const Fragment& f : w.others) {
+    if (f.wait.kind != Wait::Kind::named_barrier || !(f.mask & w.live & (~w.live + 1))) continue;
+    NamedBarrier& b = w.cta->barriers[f.wait.id];
+    if (b.generation != f.wait.value) continue;
+    const bool answered = f.mask & live_before & (~live_before + 1);
+    b.arrived += gone(w.live) - (answered ? gone(live_before) : 0);
+    if (b.arrived >= (b.counts_all ? w.cta->live_warps * 32 : b.expected)) b.complete();
+  }
+}
+
+}  // namespace
+
 void Executor::exit_lanes(Warp& w, uint32_t lanes) {
+  const uint32_t live_before = w.live;
   w.live &= ~lanes;
   w.active &= ~lanes;
   Cta& c = *w.cta;
@@ -316,7 +337,7 @@ void Executor::exit_lanes(Warp& w, uint32_t lanes) {
   c.cluster->live_threads -= n;
   c.cluster->progress++;
   if (!w.active) w.yield = true;
-  if (w.live) return;
+  if (w.live) return count_exited(w, live_before);
   finish_stores(w);
   while (!w.cp_async.empty()) {
     perform_cp_async(w, w.cp_async.front());
@@ -326,12 +347,7 @@ void Executor::exit_lanes(Warp& w, uint32_t lanes) {
   c.live_warps--;
   // Barriers that wait for all threads, and the cluster barrier, no longer count this warp.
   for (NamedBarrier& b : c.barriers)
-    if (b.arrived && b.counts_all && b.arrived >= c.live_warps * 32) {
-      b.generation++, b.arrived = 0, b.warps = 0;
-      b.last_released = b.released;
-      b.last_count = b.reduce_count, b.last_all = b.reduce_all, b.last_any = b.reduce_any;
-      b.reduce_count = 0, b.reduce_all = true, b.reduce_any = false;
-    }
+    if (b.arrived && b.counts_all && b.arrived >= c.live_warps * 32) b.complete();
   Cluster& cl = *c.cluster;
   if (cl.barrier_arrived && cl.barrier_arrived >= cl.live_threads) {
     cl.barrier_phase++;
@@ -474,6 +490,7 @@ bool Executor::force_convergence(Cluster& c) {
 
 Executor::Outcome Executor::run_cluster(Cluster& c) {
   uint64_t progress = c.progress, spinning = 0;
+  const uint64_t patience = launch_.grid_workspace ? kSpinningCooperative : kSpinningCluster;
   std::vector<Warp*> order;
   while (!launch_.stop) {
     bool ran = false;
@@ -491,7 +508,7 @@ Executor::Outcome Executor::run_cluster(Cluster& c) {
     }
     if (c.progress != progress) progress = c.progress, spinning = 0;
     if (ran) {
-      if (spinning < kSpinningCluster) continue;
+      if (spinning < patience) continue;
       // Polling (test_wait loops, volatile flags) is running too: complete what is in flight, then
       // let other CTAs have a turn.
       spinning = 0;

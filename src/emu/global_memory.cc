@@ -1,6 +1,7 @@
 #include "emu/global_memory.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -42,30 +43,115 @@ void add_touch(std::vector<Touched>& all, const Allocation* a, uint64_t read, ui
   all.push_back({a, read, written});
 }
 
+GlobalMemory::~GlobalMemory() {
+  for (const auto& a : allocations_) drop_bytes(*a);
+}
+
+// An allocation with addresses and without bytes.
+Allocation& GlobalMemory::place(std::string name, uint64_t size) {
+  // One unused slot behind each allocation: addresses just past the end belong to nobody.
+  const uint64_t count = slot_count(size);
+  auto reusable = reusable_.find(count);
+  Allocation* a = nullptr;
+  if (reusable != reusable_.end() && !reusable->second.empty()) {
+    a = reusable->second.back();
+    reusable->second.pop_back();
+    const uint64_t base = a->base;
+    *a = Allocation{};
+    a->base = base;
+  } else {
+    allocations_.push_back(std::make_unique<Allocation>());
+    a = allocations_.back().get();
+    a->base = kGlobalBase + slots_.size() * kGlobalSlotBytes;
+    slots_.insert(slots_.end(), count - 1, a);
+    slots_.push_back(nullptr);
+  }
+  a->name = std::move(name);
+  a->size = size;
+  return *a;
+}
+
 uint64_t GlobalMemory::allocate(std::string name, uint64_t size, bool initialized, bool read_only,
                                 uint8_t* external) {
-  auto a = std::make_unique<Allocation>();
-  a->name = std::move(name);
-  a->base = kGlobalBase + slots_.size() * kGlobalSlotBytes;
-  a->size = size;
-  a->read_only = read_only;
+  Allocation& a = place(std::move(name), size);
+  a.read_only = read_only;
   if (external) {
-    a->data = external;
+    a.data = external;
   } else {
     // Zeros come lazily from the system. Fresh device memory holds whatever was there; a NaN
     // pattern makes its use visible.
-    a->owned.reset(static_cast<uint8_t*>(std::calloc(std::max<uint64_t>(size, 1), 1)));
-    if (!initialized) std::memset(a->owned.get(), 0xff, size);
-    a->data = a->owned.get();
+    a.owned.reset(static_cast<uint8_t*>(std::calloc(std::max<uint64_t>(size, 1), 1)));
+    if (!initialized) std::memset(a.owned.get(), 0xff, size);
+    a.data = a.owned.get();
     owned_bytes_ += size;
   }
-  if (!initialized) a->written.assign((size + 63) / 64 + 1, 0);
-  // One unused slot behind each allocation: addresses just past the end belong to nobody.
-  uint64_t count = size / kGlobalSlotBytes + 2;
-  for (uint64_t i = 0; i + 1 < count; i++) slots_.push_back(a.get());
-  slots_.push_back(nullptr);
-  allocations_.push_back(std::move(a));
-  return allocations_.back()->base;
+  if (!initialized) a.written.assign((size + 63) / 64 + 1, 0);
+  return a.base;
+}
+
+uint64_t GlobalMemory::allocate_shared(std::string name, uint64_t size) {
+  Allocation& a = place(std::move(name), size);
+  void* mapped =
+      mmap(reinterpret_cast<void*>(a.base), std::max<uint64_t>(size, 1), PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    a.size = 0;
+    return 0;
+  }
+  a.data = static_cast<uint8_t*>(mapped);
+  a.host_shared = true;
+  owned_bytes_ += size;
+  return a.base;
+}
+
+void GlobalMemory::drop_bytes(Allocation& a) {
+  const uint64_t size = std::max(a.size, a.freed_size);
+  if (a.host_shared) munmap(a.data, std::max<uint64_t>(size, 1));
+  if (a.host_shared || a.owned) owned_bytes_ -= size;
+  a.host_shared = false;
+  a.owned.reset();
+  a.written = {};
+  a.data = nullptr;
+}
+
+void GlobalMemory::release(uint64_t base) {
+  Allocation* a = find(base);
+  if (!a || a->base != base) return;
+  drop_bytes(*a);
+  a->free();
+  constexpr size_t kQuarantine = 4096;
+  quarantine_.push_back(a);
+  if (quarantine_.size() <= kQuarantine) return;
+  Allocation* oldest = quarantine_.front();
+  quarantine_.pop_front();
+  reusable_[slot_count(oldest->freed_size)].push_back(oldest);
+}
+
+bool GlobalMemory::register_host(void* bytes, uint64_t size) {
+  const auto at = reinterpret_cast<uint64_t>(bytes);
+  if (at == 0 || size == 0 || at + size < at) return false;
+  if (find(at) || find(at + size - 1)) return false;
+  if (const auto next = registered_.lower_bound(at);
+      next != registered_.end() && next->first < at + size)
+    return false;
+  auto a = std::make_unique<Allocation>();
+  a->name = "registered host memory";
+  a->base = at;
+  a->size = size;
+  a->data = static_cast<uint8_t*>(bytes);
+  registered_[at] = std::move(a);
+  return true;
+}
+
+bool GlobalMemory::unregister_host(void* bytes) {
+  return registered_.erase(reinterpret_cast<uint64_t>(bytes)) > 0;
+}
+
+Allocation* GlobalMemory::find_registered(uint64_t address) {
+  auto next = registered_.upper_bound(address);
+  if (next == registered_.begin()) return nullptr;
+  Allocation* a = std::prev(next)->second.get();
+  return a->contains(address, 1) ? a : nullptr;
 }
 
 const Allocation* GlobalMemory::nearest(uint64_t address) const {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +20,7 @@ struct Allocation {
   uint64_t base = 0, size = 0;  // device address, bytes
   uint8_t* data = nullptr;
   bool read_only = false;
+  bool host_shared = false;  // host code sees the bytes at the device address
   // One bit per byte, set when written; empty: every byte counts as written.
   std::vector<uint64_t> written;
   struct Free {
@@ -45,21 +48,40 @@ void add_touch(std::vector<Touched>& all, const Allocation* a, uint64_t read, ui
 
 class GlobalMemory {
  public:
+  GlobalMemory() = default;
+  GlobalMemory(const GlobalMemory&) = delete;
+  GlobalMemory& operator=(const GlobalMemory&) = delete;
+  ~GlobalMemory();
+
   // Own memory of all allocations together; the caller keeps below it (limits of the host, not of a
   // GPU).
   static constexpr uint64_t kMaxOwned = uint64_t{8} << 30;
-  bool fits(uint64_t size) const { return size <= kMaxOwned - owned_bytes_; }
+  void set_limit(uint64_t bytes) { limit_ = bytes; }
+  uint64_t limit() const { return limit_; }
+  bool fits(uint64_t size) const { return owned_bytes_ <= limit_ && size <= limit_ - owned_bytes_; }
+  uint64_t owned_bytes() const { return owned_bytes_; }
 
   // `external`: use these host bytes instead of own ones (must outlive the memory). `initialized`
   // false: reading a byte before it is written is a finding. Address is 512-byte aligned.
   uint64_t allocate(std::string name, uint64_t size, bool initialized, bool read_only = false,
                     uint8_t* external = nullptr);
+  // Zeroed memory that host code reads and writes at the same address as kernels do; 0 if the
+  // system gives none.
+  uint64_t allocate_shared(std::string name, uint64_t size);
+  // Gives the bytes of an allocation back. Its addresses belong to nobody for a long while (a later
+  // use is reported as one of freed memory) before another allocation gets them.
+  void release(uint64_t base);
+
+  // Bytes of the process that kernels may reach at their own address; false if they overlap others.
+  bool register_host(void* bytes, uint64_t size);
+  bool unregister_host(void* bytes);
 
   // The allocation whose slot range holds the address, or null; the address may still lie beyond
   // its end.
   Allocation* find(uint64_t address) {
     uint64_t slot = (address - kGlobalBase) / kGlobalSlotBytes;
-    if (address < kGlobalBase || slot >= slots_.size()) return nullptr;
+    if (address < kGlobalBase || slot >= slots_.size())
+      return registered_.empty() ? nullptr : find_registered(address);
     return slots_[slot];
   }
   // The allocation closest to an address that lies in none (for messages), or null.
@@ -70,9 +92,17 @@ class GlobalMemory {
   std::string describe(uint64_t address) const;
 
  private:
+  static uint64_t slot_count(uint64_t size) { return size / kGlobalSlotBytes + 2; }
+  Allocation& place(std::string name, uint64_t size);
+  Allocation* find_registered(uint64_t address);
+  void drop_bytes(Allocation& a);
+
   std::vector<std::unique_ptr<Allocation>> allocations_;
   std::vector<Allocation*> slots_;
-  uint64_t owned_bytes_ = 0;
+  std::deque<Allocation*> quarantine_;                          // released, oldest first
+  std::map<uint64_t, std::vector<Allocation*>> reusable_;       // by slot count
+  std::map<uint64_t, std::unique_ptr<Allocation>> registered_;  // by address
+  uint64_t owned_bytes_ = 0, limit_ = kMaxOwned;
 };
 
 }  // namespace ptxbench::emu

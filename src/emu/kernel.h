@@ -77,7 +77,7 @@ struct CallSite {
   };
   std::vector<Copy> arguments, results;  // local-memory offsets
   uint32_t caller_local_bytes = 0;
-  // built-in callee (vprintf, __assertfail); 0 = none
+  // built-in callee (decoder.h); 0 = none
   uint32_t builtin = 0;
   std::vector<uint32_t> argument_offsets;  // of a builtin
   uint32_t result_offset = 0;
@@ -127,6 +127,7 @@ struct Kernel {
   uint32_t static_shared = 0;          // bytes of .shared variables
   uint32_t dynamic_shared_offset = 0;  // where extern .shared starts, relative to kReservedShared
   std::vector<SharedSymbol> shared_symbols;
+  bool prints = false, allocates = false;  // calls vprintf; malloc or free
   bool communicates = false;  // global atomics, acquire/volatile loads: CTAs run on one thread
   bool has_clusters = false;
 };

@@ -158,6 +158,7 @@ struct NamedBarrier {
   bool reduce_all = true, reduce_any = false;
   uint32_t last_count = 0;
   bool last_all = false, last_any = false;
+  void complete();  // releases everyone who waits, starts the next generation
 };
 
 // For each mbarrier of a CTA (by id), the number of phases that are known to have completed.
@@ -235,9 +236,12 @@ struct Cluster {
   uint64_t progress = 0;   // bumped by everything that can end somebody's wait
 };
 
+class DeviceHeap;  // device_runtime.h
+
 struct LaunchState {
   const Kernel* kernel = nullptr;
   GlobalMemory* memory = nullptr;
+  DeviceHeap* heap = nullptr;
   FindingSink* sink = nullptr;
   const plan::RunOptions* options = nullptr;
   plan::Dim3 grid, block, cluster;

@@ -9,7 +9,6 @@ namespace ptxbench::emu::ops {
 void branch(RegisterView&, const MicroOp&, uint32_t mask);        // extra: target pc
 void branch_table(RegisterView&, const MicroOp&, uint32_t mask);  // operand 0: index; extra: table
 void call(RegisterView&, const MicroOp&, uint32_t mask);          // extra: CallSite
-void call_builtin(RegisterView&, const MicroOp&, uint32_t mask);  // extra: CallSite
 void ret(RegisterView&, const MicroOp&, uint32_t mask);
 void exit(RegisterView&, const MicroOp&, uint32_t mask);
 void trap(RegisterView&, const MicroOp&, uint32_t mask);
@@ -22,6 +21,9 @@ void shared_address(RegisterView&, const MicroOp&,
 void local_address(RegisterView&, const MicroOp&, uint32_t mask);  // likewise, in the current frame
 void set_max_registers(RegisterView&, const MicroOp&,
                        uint32_t mask);  // imm: count | increase << 32
+
+// ops_builtin.cc
+void call_builtin(RegisterView&, const MicroOp&, uint32_t mask);  // extra: CallSite
 
 // ops_barrier.cc
 void barrier_sync(RegisterView&, const MicroOp&,

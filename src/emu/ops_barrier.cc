@@ -5,16 +5,20 @@
 #include "emu/lane_access.h"
 #include "emu/ops.h"
 
+namespace ptxbench::emu {
+
+void NamedBarrier::complete() {
+  generation++;
+  last_released = released;
+  last_count = reduce_count, last_all = reduce_all, last_any = reduce_any;
+  arrived = 0, expected = 0, warps = 0, counts_all = false;
+  reduce_count = 0, reduce_all = true, reduce_any = false;
+}
+
+}  // namespace ptxbench::emu
+
 namespace ptxbench::emu::ops {
 namespace {
-
-void complete(NamedBarrier& b) {
-  b.generation++;
-  b.last_released = b.released;
-  b.last_count = b.reduce_count, b.last_all = b.reduce_all, b.last_any = b.reduce_any;
-  b.arrived = 0, b.expected = 0, b.warps = 0, b.counts_all = false;
-  b.reduce_count = 0, b.reduce_all = true, b.reduce_any = false;
-}
 
 // The barrier named by the operands; null after a fault.
 NamedBarrier* barrier_of(Warp& w, Slot id_slot, uint32_t mask, uint32_t* id) {
@@ -42,13 +46,15 @@ bool arrive_at(Warp& w, NamedBarrier& b, uint32_t id, const MicroOp& op, Slot co
                     expected, b.expected));
   b.expected = expected;
   b.counts_all = !has_count;
-  // A warp counts as 32 threads even where its last lanes do not exist.
-  b.arrived += mask == w.live || mask == w.active ? 32 : static_cast<uint32_t>(std::popcount(mask));
+  // Threads count one by one. A warp counts as 32 even where lanes do not exist (any more): its
+  // lowest live lane brings them along (see Executor::exit_lanes).
+  b.arrived += static_cast<uint32_t>(std::popcount(mask));
+  if (mask & w.live & (~w.live + 1)) b.arrived += 32 - static_cast<uint32_t>(std::popcount(w.live));
   b.warps |= uint64_t{1} << (w.index & 63);
   join(b.released, w.observed);
   c.cluster->progress++;
   if (b.arrived < (b.counts_all ? c.live_warps * 32 : b.expected)) return false;
-  complete(b);
+  b.complete();
   return true;
 }
 

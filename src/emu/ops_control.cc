@@ -30,23 +30,6 @@ void jump(Warp& w, uint32_t target, uint32_t taken) {
   if (backward && !w.others.empty() && ++w.spins > kSpinLimit) w.exec->rotate(w);
 }
 
-template <class T>
-T param_of(const Warp& w, uint32_t offset, int lane) {
-  T v{};
-  uint64_t at = w.frames[w.frame].local_base + uint64_t{offset};
-  if (at + sizeof(T) <= w.local_bytes)
-    std::memcpy(&v, w.local.data() + static_cast<size_t>(lane) * w.local_bytes + at, sizeof(T));
-  return v;
-}
-
-// A zero-terminated string in the program's global memory.
-std::string text_at(const Warp& w, uint64_t address) {
-  Allocation* a = w.exec->launch().memory->find(address);
-  if (!a || !a->contains(address, 1)) return "?";
-  const char* s = reinterpret_cast<const char*>(a->data + (address - a->base));
-  return std::string(s, strnlen(s, std::min<uint64_t>(a->size - (address - a->base), 512)));
-}
-
 // Per-thread stack limit (the CUDA default is far below).
 constexpr uint32_t kMaxLocal = 512u << 10;
 
@@ -165,30 +148,6 @@ void ret(RegisterView& v, const MicroOp&, uint32_t mask) {
   w.exec->set_frame(w, frame.parent);
   w.pc = frame.return_pc;
   w.yield = true;
-}
-
-void call_builtin(RegisterView& v, const MicroOp& op, uint32_t mask) {
-  Warp& w = warp_of(v);
-  const CallSite& site = w.exec->kernel().calls[op.extra];
-  int lane = std::countr_zero(mask);
-  if (site.builtin == kAssertFail) {
-    auto arg = [&](size_t i) {
-      return i < site.argument_offsets.size() ? site.argument_offsets[i] : 0;
-    };
-    w.exec->fault(w, "device-assert", mask,
-                  fmt::format("assertion `{}` failed at {}:{}",
-                              text_at(w, param_of<uint64_t>(w, arg(0), lane)),
-                              text_at(w, param_of<uint64_t>(w, arg(1), lane)),
-                              param_of<uint32_t>(w, arg(2), lane)));
-    return;
-  }
-  // vprintf: nobody reads a candidate's output; the call succeeds.
-  if (site.result_offset == ~0u) return;
-  uint64_t at = w.frames[w.frame].local_base + uint64_t{site.result_offset};
-  for_each_lane(mask, [&](int l) {
-    if (at + 4 <= w.local_bytes)
-      std::memset(w.local.data() + static_cast<size_t>(l) * w.local_bytes + at, 0, 4);
-  });
 }
 
 void exit(RegisterView& v, const MicroOp&, uint32_t mask) {

@@ -82,6 +82,7 @@ struct RunOptions {
   double wall_budget_s = 0;          // 0 = none
   std::string schedule = "inorder";  // or "random:SEED"
   std::function<void(const std::string& what, double fraction)> progress;  // may be empty
+  std::function<void(const std::string& text)> print;  // device printf; empty: discarded
 };
 
 }  // namespace ptxbench::plan

@@ -1,8 +1,8 @@
 #pragma once
 // The seam between the CUDA entry points (runtime_*.cc, driver_*.cc) and what happens behind them.
-// Today there is one implementation, which writes everything down (record_backend.cc); one that
-// emulates at once can take its place. Results are CUDA runtime error numbers; where the driver's
-// differ, the driver's entry points translate.
+// Two implementations: one writes everything down (record_backend.cc), one emulates at once
+// (live/backend.cc). Entry points that only one of them has lie in files of their own. Results are
+// CUDA runtime error numbers; where the driver's differ, the driver's entry points translate.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,11 +25,32 @@ enum Status : int {
   kNoDevice = 100,
   kInvalidDevice = 101,
   kNoKernelImage = 209,
+  kInvalidPtx = 218,
+  kInvalidSource = 300,
+  kFileNotFound = 301,
   kInvalidHandle = 400,
+  kIllegalState = 401,
   kNotFound = 500,
+  kIllegalAddress = 700,
   kLaunchOutOfResources = 701,
+  kLaunchTimeout = 702,
+  kAssert = 710,
+  kHostMemoryAlreadyRegistered = 712,
+  kHostMemoryNotRegistered = 713,
+  kMisalignedAddress = 716,
+  kLaunchFailure = 719,
   kCooperativeTooLarge = 720,
+  kNotPermitted = 800,
   kNotSupported = 801,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureUnmatched = 903,
+  kCaptureUnjoined = 904,
+  kCaptureIsolation = 905,
+  kCaptureImplicit = 906,
+  kCapturedEvent = 907,
+  kCaptureWrongThread = 908,
+  kGraphUpdateFailure = 910,
   kInvalidClusterSize = 912,
 };
 
@@ -62,13 +83,44 @@ struct LaunchCall {
   size_t packed_bytes = 0;
 };
 
+// A box of bytes, any mix of host and device. Pitches and slices are the bytes between rows and
+// between planes.
+struct CopyCall {
+  uint64_t dst = 0, src = 0;
+  uint64_t width = 0, height = 1, depth = 1;  // bytes, rows, planes
+  uint64_t dst_pitch = 0, src_pitch = 0, dst_slice = 0, src_slice = 0;
+  const void* stream = nullptr;
+
+  static CopyCall flat(uint64_t dst, uint64_t src, uint64_t bytes, const void* stream = nullptr) {
+    CopyCall c;
+    c.dst = dst, c.src = src, c.width = bytes, c.stream = stream;
+    return c;
+  }
+};
+
+struct MemsetCall {
+  uint64_t dst = 0;
+  uint32_t value = 0, element_size = 1;       // bytes
+  uint64_t width = 0, height = 1, pitch = 0;  // bytes, rows, bytes
+  const void* stream = nullptr;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual const DeviceProfile& profile() const = 0;
 
-  virtual void register_function(const void* host, const char* device_name) = 0;
-  virtual void register_symbol(const void* host, const char* device_name, uint64_t bytes) = 0;
+  // What nvcc's host code registers before main. The handle is what __cudaRegisterFatBinary
+  // returns.
+  virtual void** register_module(const void* fatbin) = 0;
+  virtual void unregister_module(void** module) = 0;
+  virtual void register_function(void** module, const void* host, const char* device_name) = 0;
+  virtual void register_symbol(void** module, const void* host, const char* device_name,
+                               uint64_t bytes) = 0;
+  virtual void register_managed(void** module, void** host, const char* device_name,
+                                uint64_t bytes) = 0;
+  // Host code is about to use the module's managed variables.
+  virtual void init_module(void** module) = 0;
   // By host stub, by handle (a Kernel*), or by name; null if unknown.
   virtual Kernel* kernel(const void* host_or_handle) = 0;
   virtual Kernel* kernel_named(const char* name) = 0;
@@ -77,14 +129,21 @@ class Backend {
   virtual int launch(const LaunchCall& call) = 0;
   virtual int allocate(uint64_t bytes, uint64_t* address) = 0;
   virtual int release(uint64_t address) = 0;
+  // Whether device or host code may use an address; both for memory that they share.
   virtual bool is_device(uint64_t address) const = 0;
+  virtual bool is_host(uint64_t address) const = 0;
   // The allocation an address lies in.
   virtual bool find(uint64_t address, uint64_t* base, uint64_t* bytes) const = 0;
   virtual uint64_t allocated_bytes() const = 0;
   // Page-locked host memory, which kernels could reach; null if there is none left.
   virtual void* allocate_host(uint64_t bytes) = 0;
-  virtual int memset(uint64_t dst, uint32_t value, uint32_t element_size, uint64_t bytes) = 0;
-  virtual int copy(uint64_t dst, uint64_t src, uint64_t bytes) = 0;  // any mix of host and device
+  virtual int release_host(void* memory) = 0;
+  virtual int register_host(void* memory, uint64_t bytes) = 0;
+  virtual int unregister_host(void* memory) = 0;
+  virtual int memset(const MemsetCall& call) = 0;
+  virtual int copy(const CopyCall& call) = 0;
+  // Everything issued has been done; an error that an earlier kernel left behind.
+  virtual int synchronize() = 0;
   virtual int encode_tensor_map(const plan::TensorMapArgs& args, void* out) = 0;
 
   virtual const void* create_stream() = 0;

@@ -56,7 +56,6 @@ CUresult cuCtxPopCurrent_v2(CUcontext* out) {
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetDevice(CUdevice* device) { return *device = 0, CUDA_SUCCESS; }
-CUresult cuCtxSynchronize() { return CUDA_SUCCESS; }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice) {
   return *out = context(), CUDA_SUCCESS;
 }

@@ -1,7 +1,5 @@
-// Driver API: memory, streams, events.
+// Driver API: memory.
 #include <cuda.h>
-
-#include <cstdlib>
 
 #include "cudart/lib/backend.h"
 #include "cudart/lib/driver_errors.h"
@@ -9,20 +7,20 @@
 using namespace ptxbench::cudart;
 
 namespace {
-CUresult copy(uint64_t dst, uint64_t src, size_t bytes) {
-  return driver_result(ptxbench_backend()->copy(dst, src, bytes));
+CUresult copy(uint64_t dst, uint64_t src, size_t bytes, CUstream stream = nullptr) {
+  return driver_result(ptxbench_backend()->copy(CopyCall::flat(dst, src, bytes, stream)));
 }
-CUresult fill(CUdeviceptr dst, uint32_t value, uint32_t size, size_t count) {
-  return driver_result(ptxbench_backend()->memset(dst, value, size, uint64_t{size} * count));
+CUresult fill(CUdeviceptr dst, uint32_t value, uint32_t size, size_t count,
+              CUstream stream = nullptr) {
+  MemsetCall call;
+  call.dst = dst;
+  call.value = value;
+  call.element_size = size;
+  call.width = uint64_t{size} * count;
+  call.stream = stream;
+  return driver_result(ptxbench_backend()->memset(call));
 }
 uint64_t host(const void* p) { return reinterpret_cast<uint64_t>(p); }
-CUresult make_event(CUevent* event) {
-  return *event = static_cast<CUevent>(std::calloc(1, 64)), CUDA_SUCCESS;
-}
-CUresult make_stream(CUstream* stream) {
-  *stream = reinterpret_cast<CUstream>(const_cast<void*>(ptxbench_backend()->create_stream()));
-  return CUDA_SUCCESS;
-}
 }  // namespace
 
 extern "C" {
@@ -34,13 +32,9 @@ CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
   *out = address;
   return driver_result(status);
 }
-CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream) {
-  return cuMemAlloc_v2(out, bytes);
-}
 CUresult cuMemFree_v2(CUdeviceptr address) {
   return driver_result(ptxbench_backend()->release(address));
 }
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree_v2(address); }
 CUresult cuMemAllocHost_v2(void** out, size_t bytes) {
   *out = ptxbench_backend()->allocate_host(bytes);
   return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -48,7 +42,7 @@ CUresult cuMemAllocHost_v2(void** out, size_t bytes) {
 CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned) {
   return cuMemAllocHost_v2(out, bytes);
 }
-CUresult cuMemFreeHost(void* p) { return std::free(p), CUDA_SUCCESS; }
+CUresult cuMemFreeHost(void* p) { return driver_result(ptxbench_backend()->release_host(p)); }
 CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
   *total = ptxbench_backend()->profile().memory_bytes;
   *free_bytes = *total - ptxbench_backend()->allocated_bytes();
@@ -63,45 +57,32 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr a
 }
 
 CUresult cuMemcpy(CUdeviceptr d, CUdeviceptr s, size_t n) { return copy(d, s, n); }
-CUresult cuMemcpyAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream) { return copy(d, s, n); }
+CUresult cuMemcpyAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) {
+  return copy(d, s, n, t);
+}
 CUresult cuMemcpyHtoD_v2(CUdeviceptr d, const void* s, size_t n) { return copy(d, host(s), n); }
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void* s, size_t n, CUstream) {
-  return copy(d, host(s), n);
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void* s, size_t n, CUstream t) {
+  return copy(d, host(s), n, t);
 }
 CUresult cuMemcpyDtoH_v2(void* d, CUdeviceptr s, size_t n) { return copy(host(d), s, n); }
-CUresult cuMemcpyDtoHAsync_v2(void* d, CUdeviceptr s, size_t n, CUstream) {
-  return copy(host(d), s, n);
+CUresult cuMemcpyDtoHAsync_v2(void* d, CUdeviceptr s, size_t n, CUstream t) {
+  return copy(host(d), s, n, t);
 }
 CUresult cuMemcpyDtoD_v2(CUdeviceptr d, CUdeviceptr s, size_t n) { return copy(d, s, n); }
-CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream) {
-  return copy(d, s, n);
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) {
+  return copy(d, s, n, t);
 }
 CUresult cuMemsetD8_v2(CUdeviceptr d, unsigned char v, size_t n) { return fill(d, v, 1, n); }
 CUresult cuMemsetD16_v2(CUdeviceptr d, unsigned short v, size_t n) { return fill(d, v, 2, n); }
 CUresult cuMemsetD32_v2(CUdeviceptr d, unsigned v, size_t n) { return fill(d, v, 4, n); }
-CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream) {
-  return fill(d, v, 1, n);
+CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream t) {
+  return fill(d, v, 1, n, t);
 }
-CUresult cuMemsetD16Async(CUdeviceptr d, unsigned short v, size_t n, CUstream) {
-  return fill(d, v, 2, n);
+CUresult cuMemsetD16Async(CUdeviceptr d, unsigned short v, size_t n, CUstream t) {
+  return fill(d, v, 2, n, t);
 }
-CUresult cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream) {
-  return fill(d, v, 4, n);
+CUresult cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream t) {
+  return fill(d, v, 4, n, t);
 }
-
-CUresult cuStreamCreate(CUstream* stream, unsigned) { return make_stream(stream); }
-CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) { return make_stream(stream); }
-CUresult cuStreamDestroy_v2(CUstream) { return CUDA_SUCCESS; }
-CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
-CUresult cuStreamQuery(CUstream) { return CUDA_SUCCESS; }
-CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
-CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
-  return *status = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
-}
-CUresult cuEventCreate(CUevent* event, unsigned) { return make_event(event); }
-CUresult cuEventDestroy_v2(CUevent) { return CUDA_SUCCESS; }
-CUresult cuEventRecord(CUevent, CUstream) { return CUDA_SUCCESS; }
-CUresult cuEventSynchronize(CUevent) { return CUDA_SUCCESS; }
-CUresult cuEventQuery(CUevent) { return CUDA_SUCCESS; }
 
 }  // extern "C"

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <string>
 
 namespace ptxbench::cudart {
 
@@ -71,6 +73,18 @@ constexpr DeviceProfile kProfiles[] = {
      8192,
      {{6, 18}, {2, 20}}},
 };
+
+// Whether PTX for a target ("sm_90a") can be brought to run on the device: architecture-specific
+// code on its own architecture, family-specific within the major version, any other upwards.
+inline bool runs_on(const std::string& target, const DeviceProfile& device) {
+  int number = 0;
+  char suffix = 0;
+  if (std::sscanf(target.c_str(), "sm_%d%c", &number, &suffix) < 1) return false;
+  const int own = device.major * 10 + device.minor;
+  if (suffix == 'a') return number == own;
+  if (suffix == 'f') return number / 10 == device.major && number <= own;
+  return number <= own;
+}
 
 inline const DeviceProfile* find_profile(const char* key) {
   for (const DeviceProfile& profile : kProfiles)

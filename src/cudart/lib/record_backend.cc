@@ -107,7 +107,15 @@ void RecordBackend::emit_buffer(wire::BufferKind kind, uint32_t argument, const 
   emit(wire::Kind::buffer, w);
 }
 
-void RecordBackend::register_function(const void* host, const char* device_name) {
+void** RecordBackend::register_module(const void* fatbin) {
+  return new void*(const_cast<void*>(fatbin));
+}
+
+void RecordBackend::register_managed(void**, void**, const char*, uint64_t) {
+  unsupported("__cudaRegisterManagedVar (__managed__ variables)");
+}
+
+void RecordBackend::register_function(void**, const void* host, const char* device_name) {
   std::lock_guard lock(mutex_);
   if (Kernel* known = kernel_named(device_name)) {
     by_host_[host] = known;
@@ -119,7 +127,8 @@ void RecordBackend::register_function(const void* host, const char* device_name)
   by_host_[host] = slot.get();
 }
 
-void RecordBackend::register_symbol(const void* host, const char* device_name, uint64_t bytes) {
+void RecordBackend::register_symbol(void**, const void* host, const char* device_name,
+                                    uint64_t bytes) {
   std::lock_guard lock(mutex_);
   auto [at, fresh] = symbol_addresses_.try_emplace(device_name, 0);
   if (fresh) {
@@ -221,6 +230,8 @@ void* RecordBackend::allocate_host(uint64_t bytes) {
   return memory;
 }
 
+int RecordBackend::release_host(void* memory) { return std::free(memory), kSuccess; }
+
 int RecordBackend::check_range(uint64_t address, uint64_t bytes, const char* what) {
   uint64_t base = 0;
   const Allocation* found = containing(address, &base);
@@ -234,7 +245,25 @@ int RecordBackend::check_range(uint64_t address, uint64_t bytes, const char* wha
   return refuse(kInvalidValue, text);
 }
 
-int RecordBackend::memset(uint64_t dst, uint32_t value, uint32_t element_size, uint64_t bytes) {
+int RecordBackend::memset(const MemsetCall& c) {
+  for (uint64_t row = 0; row < c.height; ++row)
+    if (const int status = memset_row(c.dst + row * c.pitch, c.value, c.element_size, c.width))
+      return status;
+  return kSuccess;
+}
+
+int RecordBackend::copy(const CopyCall& c) {
+  if (c.depth == 1 && (c.height == 1 || (c.width == c.dst_pitch && c.width == c.src_pitch)))
+    return copy_row(c.dst, c.src, c.width * c.height);
+  for (uint64_t z = 0; z < c.depth; ++z)
+    for (uint64_t y = 0; y < c.height; ++y)
+      if (const int status = copy_row(c.dst + z * c.dst_slice + y * c.dst_pitch,
+                                      c.src + z * c.src_slice + y * c.src_pitch, c.width))
+        return status;
+  return kSuccess;
+}
+
+int RecordBackend::memset_row(uint64_t dst, uint32_t value, uint32_t element_size, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   if (bytes == 0) return kSuccess;
   if (const int status = check_range(dst, bytes, "memset")) return status;
@@ -248,7 +277,7 @@ int RecordBackend::memset(uint64_t dst, uint32_t value, uint32_t element_size, u
   return kSuccess;
 }
 
-int RecordBackend::copy(uint64_t dst, uint64_t src, uint64_t bytes) {
+int RecordBackend::copy_row(uint64_t dst, uint64_t src, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   if (bytes == 0) return kSuccess;
   const bool to_device = is_device(dst), from_device = is_device(src);

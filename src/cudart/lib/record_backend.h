@@ -20,8 +20,14 @@ class RecordBackend final : public Backend {
   void touched(uint64_t address);
 
   const DeviceProfile& profile() const override { return profile_; }
-  void register_function(const void* host, const char* device_name) override;
-  void register_symbol(const void* host, const char* device_name, uint64_t bytes) override;
+  void** register_module(const void* fatbin) override;
+  void unregister_module(void**) override {}
+  void register_function(void** module, const void* host, const char* device_name) override;
+  void register_symbol(void** module, const void* host, const char* device_name,
+                       uint64_t bytes) override;
+  void register_managed(void** module, void** host, const char* device_name,
+                        uint64_t bytes) override;
+  void init_module(void**) override {}
   Kernel* kernel(const void* host_or_handle) override;
   Kernel* kernel_named(const char* name) override;
   bool symbol(const void* host, uint64_t* address, uint64_t* bytes) override;
@@ -29,11 +35,16 @@ class RecordBackend final : public Backend {
   int allocate(uint64_t bytes, uint64_t* address) override;
   int release(uint64_t address) override;
   bool is_device(uint64_t address) const override;
+  bool is_host(uint64_t address) const override { return !is_device(address); }
   bool find(uint64_t address, uint64_t* base, uint64_t* bytes) const override;
   uint64_t allocated_bytes() const override { return scratch_bytes_; }
   void* allocate_host(uint64_t bytes) override;
-  int memset(uint64_t dst, uint32_t value, uint32_t element_size, uint64_t bytes) override;
-  int copy(uint64_t dst, uint64_t src, uint64_t bytes) override;
+  int release_host(void* memory) override;
+  int register_host(void*, uint64_t) override { return kSuccess; }
+  int unregister_host(void*) override { return kSuccess; }
+  int memset(const MemsetCall& call) override;
+  int copy(const CopyCall& call) override;
+  int synchronize() override { return kSuccess; }
   int encode_tensor_map(const plan::TensorMapArgs& args, void* out) override;
   const void* create_stream() override;
   int unsupported(const char* what) override;
@@ -57,10 +68,9 @@ class RecordBackend final : public Backend {
   void emit(wire::Kind kind, const wire::Writer& payload);
   void emit_buffer(wire::BufferKind kind, uint32_t argument, const std::string& name,
                    uint64_t address, uint64_t bytes);
-  int check_launch(const LaunchCall& call, const uint32_t* cluster);
   int check_target();
-  int check_cluster(const LaunchCall& call, const uint32_t* cluster);
-  bool pack_arguments(const LaunchCall& call, std::vector<uint8_t>* params);
+  int memset_row(uint64_t dst, uint32_t value, uint32_t element_size, uint64_t bytes);
+  int copy_row(uint64_t dst, uint64_t src, uint64_t bytes);
   int read_back(uint64_t dst, uint64_t src, uint64_t bytes);
   int check_range(uint64_t address, uint64_t bytes, const char* what);
   uint32_t stream_number(const void* stream) const;

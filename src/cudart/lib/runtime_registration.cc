@@ -19,24 +19,22 @@ thread_local std::vector<Configuration> pending;  // nested: arguments of <<<>>>
 
 extern "C" {
 
-void** __cudaRegisterFatBinary(void* fatbin) {
-  static std::vector<void*>* handles = new std::vector<void*>;
-  handles->push_back(fatbin);
-  return new void*(fatbin);
-}
+void** __cudaRegisterFatBinary(void* fatbin) { return ptxbench_backend()->register_module(fatbin); }
 void __cudaRegisterFatBinaryEnd(void**) {}
-void __cudaUnregisterFatBinary(void**) {}
-void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, void*, void*,
-                            void*, void*, int*) {
-  ptxbench_backend()->register_function(host, name);
+void __cudaUnregisterFatBinary(void** module) { ptxbench_backend()->unregister_module(module); }
+void __cudaRegisterFunction(void** module, const char* host, char*, const char* name, int, void*,
+                            void*, void*, void*, int*) {
+  ptxbench_backend()->register_function(module, host, name);
 }
-void __cudaRegisterVar(void**, char* host, char*, const char* name, int, size_t bytes, int, int) {
-  ptxbench_backend()->register_symbol(host, name, bytes);
+void __cudaRegisterVar(void** module, char* host, char*, const char* name, int, size_t bytes, int,
+                       int) {
+  ptxbench_backend()->register_symbol(module, host, name, bytes);
 }
-void __cudaRegisterManagedVar(void**, void**, char*, const char*, int, size_t, int, int) {
-  ptxbench_backend()->unsupported("__cudaRegisterManagedVar (__managed__ variables)");
+void __cudaRegisterManagedVar(void** module, void** host, char*, const char* name, int,
+                              size_t bytes, int, int) {
+  ptxbench_backend()->register_managed(module, host, name, bytes);
 }
-char __cudaInitModule(void**) { return 0; }
+char __cudaInitModule(void** module) { return ptxbench_backend()->init_module(module), char{1}; }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void* stream) {
   pending.push_back({grid, block, shared, stream});
