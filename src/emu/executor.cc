@@ -317,7 +317,7 @@ void count_exited(Warp& w, uint32_t live_before) {
   const auto gone = [](uint32_t live) { return 32 - static_cast<uint32_t>(std::popcount(live)); };
   for (const Fragment& f : w.others) {
     if (f.wait.kind != Wait::Kind::named_barrier || !(f.mask & w.live & (~w.live + 1))) continue;
-    NamedBarrier& b = w.cta->barriers[f.wait.id];
+    NamedBarrier& b = w.cta->barriers[f.wait.address];
     if (b.generation != f.wait.value) continue;
     const bool answered = f.mask & live_before & (~live_before + 1);
     b.arrived += gone(w.live) - (answered ? gone(live_before) : 0);

@@ -10,5 +10,5 @@ add_library(cudart_test_static MODULE ${CMAKE_CURRENT_LIST_DIR}/programs/static_
 set_target_properties(cudart_test_static PROPERTIES PREFIX ""
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/cudart)
 if(TARGET test_cudart)
-  add_dependencies(test_cudart cudart_test_programs cudart_test_static ptxbench_host)
+  add_dependencies(test_cudart cudart_test_programs cudart_test_static ptxbench_host ptxbench)
 endif()

@@ -13,18 +13,9 @@ using namespace ptxbench::cudart;
 
 namespace {
 
-bool from_extra(void** extra, LaunchCall* call) {
-  for (size_t i = 0; extra && extra[i] != CU_LAUNCH_PARAM_END && i < 8; i += 2) {
-    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) call->packed = extra[i + 1];
-    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
-      call->packed_bytes = *static_cast<size_t*>(extra[i + 1]);
-  }
-  return call->packed != nullptr;
-}
-
 CUresult launch(LaunchCall& call, void** arguments, void** extra) {
   call.arguments = arguments;
-  if (!arguments) from_extra(extra, &call);
+  if (!arguments) read_packed(extra, &call);
   return driver_result(ptxbench_backend()->launch(call));
 }
 

@@ -46,6 +46,15 @@ inline int apply_attributes(const CUlaunchAttribute* attributes, unsigned count,
   return kSuccess;
 }
 
+// The parameter block of a launch's `extra` list.
+inline void read_packed(void** extra, LaunchCall* call) {
+  for (size_t i = 0; extra && extra[i] != CU_LAUNCH_PARAM_END && i < 8; i += 2) {
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) call->packed = extra[i + 1];
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      call->packed_bytes = *static_cast<size_t*>(extra[i + 1]);
+  }
+}
+
 inline int set_function_attribute(Kernel* kernel, int attribute, int value) {
   if (!kernel)
     return ptxbench_backend()->refuse(kInvalidDeviceFunction,

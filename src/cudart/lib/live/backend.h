@@ -14,6 +14,8 @@
 #include "cudart/lib/live/objects.h"
 #include "emu/emulator.h"
 
+struct cudaMemcpy3DParms;
+
 namespace ptxbench::cudart::live {
 
 struct Module;
@@ -189,6 +191,9 @@ class LiveBackend final : public Backend {
 
 // The process's one; the same object as ptxbench_backend().
 LiveBackend& emulation();
+
+// A box copy as the runtime describes it (runtime_memory.cc).
+int copy_of(const cudaMemcpy3DParms* p, CopyCall* out);
 
 class Lock {
  public:

@@ -27,7 +27,8 @@ struct KernelOp {
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
   bool explicit_cluster = false, cooperative = false, programmatic = false;
   uint32_t dynamic_shared = 0;
-  std::vector<uint8_t> params;  // the .param block
+  std::vector<uint8_t> params;   // the .param block
+  std::vector<void*> arguments;  // into params, made when host code asks for them
 };
 struct HostOp {
   void (*function)(void*) = nullptr;

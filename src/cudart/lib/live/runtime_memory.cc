@@ -9,9 +9,27 @@
 using namespace ptxbench::cudart;
 using namespace ptxbench::cudart::live;
 
-namespace {
+static uint64_t number(const void* p) { return reinterpret_cast<uint64_t>(p); }
 
-uint64_t number(const void* p) { return reinterpret_cast<uint64_t>(p); }
+int ptxbench::cudart::live::copy_of(const cudaMemcpy3DParms* p, CopyCall* out) {
+  if (!p) return cudaErrorInvalidValue;
+  if (p->srcArray || p->dstArray)
+    return emulation().unsupported("cudaMemcpy3D with arrays (textures and surfaces)");
+  const auto& s = p->srcPtr;
+  const auto& d = p->dstPtr;
+  const cudaExtent& n = p->extent;
+  if (n.width > s.pitch || n.width > d.pitch) return cudaErrorInvalidPitchValue;
+  CopyCall c;
+  c.width = n.width, c.height = n.height, c.depth = n.depth;
+  c.src_pitch = s.pitch, c.src_slice = s.pitch * s.ysize;
+  c.dst_pitch = d.pitch, c.dst_slice = d.pitch * d.ysize;
+  c.src = number(s.ptr) + p->srcPos.x + p->srcPos.y * s.pitch + p->srcPos.z * c.src_slice;
+  c.dst = number(d.ptr) + p->dstPos.x + p->dstPos.y * d.pitch + p->dstPos.z * c.dst_slice;
+  *out = c;
+  return cudaSuccess;
+}
+
+namespace {
 
 // While a stream captures, memory exists at once and the graph gets a node that stands for it.
 cudaError_t allocate_async(void** out, size_t bytes, cudaStream_t stream) {
@@ -44,19 +62,8 @@ Pool* default_pool() {
 cudaMemPool_t handle(Pool* pool) { return reinterpret_cast<cudaMemPool_t>(pool); }
 
 cudaError_t copy_3d(const cudaMemcpy3DParms* p, cudaStream_t stream) {
-  if (!p) return set_last(cudaErrorInvalidValue);
-  if (p->srcArray || p->dstArray)
-    return set_last(emulation().unsupported("cudaMemcpy3D with arrays (textures and surfaces)"));
-  const auto& s = p->srcPtr;
-  const auto& d = p->dstPtr;
-  const cudaExtent& n = p->extent;
-  if (n.width > s.pitch || n.width > d.pitch) return set_last(cudaErrorInvalidPitchValue);
   CopyCall c;
-  c.width = n.width, c.height = n.height, c.depth = n.depth;
-  c.src_pitch = s.pitch, c.src_slice = s.pitch * s.ysize;
-  c.dst_pitch = d.pitch, c.dst_slice = d.pitch * d.ysize;
-  c.src = number(s.ptr) + p->srcPos.x + p->srcPos.y * s.pitch + p->srcPos.z * c.src_slice;
-  c.dst = number(d.ptr) + p->dstPos.x + p->dstPos.y * d.pitch + p->dstPos.z * c.dst_slice;
+  if (const int status = copy_of(p, &c)) return set_last(status);
   c.stream = stream;
   return set_last(emulation().copy(c));
 }
