@@ -33,9 +33,9 @@ Actions& actions() {
 
 void nap() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
 
-// Kills the children (with their process groups) that still run; whether there were any. Orphaned
+// Signals the children (with their process groups) that still run; whether there were any. Orphaned
 // grandchildren become children of this process, a subreaper, and are met on the next call.
-bool kill_children() {
+bool signal_children(int signal) {
   bool any = false;
   DIR* processes = opendir("/proc");
   if (processes == nullptr) return false;
@@ -53,7 +53,7 @@ bool kill_children() {
         parent != getpid() || state == 'Z' || state == 'X')
       continue;
     any = true;
-    kill(group == pid ? -pid : pid, SIGKILL);
+    kill(group == pid ? -pid : pid, signal);
   }
   closedir(processes);
   return any;
@@ -62,11 +62,14 @@ bool kill_children() {
 [[noreturn]] void end(int signal) {
   g_interrupted = true;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // Asked first: a child may be this program itself and put away what is its own.
+  if (signal_children(SIGTERM))
+    for (int round = 0; round < 400 && signal_children(0); ++round) nap();
   // A fork under way may show only later, hence several quiet rounds. Meanwhile the other threads
   // see their children end and put away what is theirs (control groups, folders).
   int quiet = 0;
   for (int round = 0; round < 400 && (quiet < 4 || TempDir::any()); ++round) {
-    quiet = kill_children() ? 0 : quiet + 1;
+    quiet = signal_children(SIGKILL) ? 0 : quiet + 1;
     if (quiet > 40) break;
     nap();
   }

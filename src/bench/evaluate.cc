@@ -10,8 +10,8 @@
 #include "bench/evidence.h"
 #include "bench/feedback.h"
 #include "bench/judge.h"
+#include "bench/launch_manifest.h"
 #include "bench/oracle.h"
-#include "numeric/dtype.h"
 
 namespace ptxbench::bench {
 namespace {
@@ -113,13 +113,6 @@ Result<std::vector<cudart::TensorArgument>> host_arguments(const Task& task,
   return arguments;
 }
 
-uint64_t byte_size(const cudart::TensorArgument& argument) {
-  const auto type = numeric::dtype_from_name(argument.dtype);
-  uint64_t bytes = type ? numeric::dtype_size(*type) : 0;
-  for (int64_t size : argument.shape) bytes *= static_cast<uint64_t>(size);
-  return bytes;
-}
-
 // A plan made elsewhere must be for this task at this size, and bind the task's tensors.
 Result<void> check_plan(const EvalRequest& request, const plan::LaunchPlan& plan) {
   PB_RETURN_IF_ERROR(plan::validate(plan));
@@ -139,7 +132,8 @@ Result<void> check_plan(const EvalRequest& request, const plan::LaunchPlan& plan
   for (const plan::Buffer& buffer : plan.buffers) {
     if (buffer.role != plan::BufferRole::argument) continue;
     ++bound;
-    if (buffer.argument >= arguments.size() || buffer.size != byte_size(arguments[buffer.argument]))
+    if (buffer.argument >= arguments.size() ||
+        buffer.size != cudart::byte_size(arguments[buffer.argument]))
       return usage(fmt::format("the plan's buffer {} is no tensor of the task", buffer.name));
   }
   if (bound != arguments.size())
@@ -300,6 +294,26 @@ class Trial {
   std::vector<std::string> input_hashes_;
 };
 
+// A candidate without host code: its manifest says what to launch.
+Result<cudart::RecordOutcome> plan_of_manifest(const EvalRequest& request,
+                                               toolchain::CompiledCandidate compiled,
+                                               std::vector<Stage>& stages) {
+  Stopwatch watch;
+  ManifestRequest manifest;
+  manifest.manifest = request.extraction.candidate.manifest;
+  manifest.ptx = std::move(compiled.ptx);
+  manifest.cubin = std::move(compiled.cubin);
+  manifest.arch = request.arch;
+  manifest.device_profile = request.device_profile;
+  manifest.definition = request.task.definition.name;
+  manifest.axes = request.axes;
+  manifest.sm_count = request.sm_count;
+  PB_ASSIGN_OR_RETURN(manifest.arguments, host_arguments(request.task, request.axes));
+  auto outcome = plan_from_manifest(manifest);
+  stages.push_back({"manifest", watch.ms(), false});
+  return outcome;
+}
+
 }  // namespace
 
 Result<Recording> compile_and_record(const EvalRequest& request, const Services& services) {
@@ -322,6 +336,8 @@ Result<Recording> compile_and_record(const EvalRequest& request, const Services&
   compile.source = candidate.source;
   compile.file_name = candidate.file_name;
   compile.include_dirs = candidate.include_dirs;
+  compile.extra_files = candidate.extra_files;
+  compile.is_ptx = candidate.kind == Candidate::Kind::ptx;
   compile.arch = request.arch;
   compile.cache_dir = request.cache_dir;
   compile.trust = request.trust;
@@ -333,11 +349,22 @@ Result<Recording> compile_and_record(const EvalRequest& request, const Services&
     judge_compile(compiled, verdict);
     return fail();
   }
+  if (candidate.kind == Candidate::Kind::ptx) {
+    PB_ASSIGN_OR_RETURN(cudart::RecordOutcome outcome,
+                        plan_of_manifest(request, std::move(compiled), recording.stages));
+    if (!outcome.ok) {
+      judge_record(outcome, verdict);
+      return fail();
+    }
+    recording.plan = std::move(outcome.plan);
+    return recording;
+  }
   report(request, "record");
   cudart::RecordRequest record;
   record.host_library = compiled.host_library;
   record.ptx = std::move(compiled.ptx);
   record.cubin = std::move(compiled.cubin);
+  record.entry_point = candidate.entry_point;
   record.arch = request.arch;
   record.device_profile = request.device_profile;
   record.sm_count = request.sm_count;

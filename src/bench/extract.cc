@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <optional>
 
 #include "base/build_config.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
+#include "bench/launch_manifest.h"
+#include "bench/solution.h"
 
 namespace ptxbench::bench {
 namespace {
@@ -14,11 +19,57 @@ namespace {
 bool contains(const std::string& text, const char* word) {
   return text.find(word) != std::string::npos;
 }
-bool has_export(const std::string& text) {
-  return contains(text, "TVM_FFI_DLL_EXPORT_TYPED_FUNC") || contains(text, "__tvm_ffi_");
+// The code without what a compiler does not see as code: comments and literals are blanked.
+std::string code_only(const std::string& text) {
+  enum { code, line_comment, block_comment, string, character } state = code;
+  std::string out = text;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i], next = i + 1 < text.size() ? text[i + 1] : '\0';
+    switch (state) {
+      case code:
+        if (c == '/' && next == '/') state = line_comment;
+        if (c == '/' && next == '*') state = block_comment;
+        if (c == '"') state = string;
+        // Between digits it separates thousands: 1'000.
+        if (c == '\'' && (i == 0 || !std::isalnum(static_cast<unsigned char>(text[i - 1]))))
+          state = character;
+        if (state != code && state != block_comment) out[i] = ' ';
+        if (state == block_comment) out[i] = out[i + 1] = ' ', ++i;
+        break;
+      case line_comment:
+        if (c == '\n' && (i == 0 || text[i - 1] != '\\')) state = code;
+        if (state != code) out[i] = ' ';
+        break;
+      case block_comment:
+        if (c == '*' && next == '/') {
+          out[i] = out[i + 1] = ' ', ++i;
+          state = code;
+        } else if (c != '\n') {
+          out[i] = ' ';
+        }
+        break;
+      case string:
+      case character:
+        if (c == '\\' && next != '\0') {
+          out[i] = out[i + 1] = ' ', ++i;
+          break;
+        }
+        if (c == (state == string ? '"' : '\'') || c == '\n') state = code;
+        if (c != '\n') out[i] = ' ';
+        break;
+    }
+  }
+  return out;
 }
-bool has_device_code(const std::string& text) {
-  return contains(text, "__global__") || contains(text, "__device__") || contains(text, "<<<");
+
+bool has_export(const std::string& code) {
+  return contains(code, "TVM_FFI_DLL_EXPORT_TYPED_FUNC") || contains(code, "__tvm_ffi_");
+}
+bool has_device_code(const std::string& code) {
+  return contains(code, "__global__") || contains(code, "__device__") || contains(code, "<<<");
+}
+bool is_ptx_module(const std::string& code) {
+  return contains(code, ".version") && contains(code, ".target") && contains(code, ".entry");
 }
 
 // The run of fence characters that opens or closes a block: ``` or ~~~, indented by at most 3
@@ -64,6 +115,16 @@ Extraction cuda_candidate(const std::string& source, const std::string& name, in
   return extraction;
 }
 
+Extraction ptx_candidate(const std::string& ptx, const std::string& manifest,
+                         const std::string& name, int first_line) {
+  Extraction extraction = cuda_candidate(ptx, name, first_line);
+  extraction.candidate.kind = Candidate::Kind::ptx;
+  extraction.candidate.file_name = std::filesystem::path(name).stem().string() + ".ptx";
+  extraction.candidate.manifest = manifest;
+  extraction.candidate.hash = Hasher().add(ptx).add(manifest).hex();
+  return extraction;
+}
+
 Result<Extraction> extract_plan(const std::filesystem::path& path) {
   PB_ASSIGN_OR_RETURN(std::vector<uint8_t> bytes, read_bytes(path, kMaxPlanBytes));
   auto plan = plan::deserialize(bytes);
@@ -104,35 +165,67 @@ std::vector<FencedBlock> fenced_blocks(const std::string& text) {
   return blocks;
 }
 
+namespace {
+
+std::string describe_blocks(const std::vector<FencedBlock>& blocks) {
+  std::string seen;
+  for (const FencedBlock& block : blocks) {
+    const std::string code = code_only(block.text);
+    seen += fmt::format("{}{} (line {}{}{})", seen.empty() ? "" : ", ",
+                        block.language.empty() ? "plain" : block.language.substr(0, 20),
+                        block.first_line - 1, has_device_code(code) ? "" : ", no device code",
+                        has_export(code) ? "" : ", no export macro");
+  }
+  return seen;
+}
+
+Extraction truncated(const FencedBlock& block, const char* what) {
+  return failed("truncated-answer",
+                fmt::format("{} in the code block that begins at line {}, which is never closed",
+                            what, block.first_line - 1));
+}
+
+// PTX and its launch manifest as two blocks of one answer.
+std::optional<Extraction> extract_ptx_blocks(const std::vector<FencedBlock>& blocks,
+                                             const std::string& name) {
+  const FencedBlock *ptx = nullptr, *manifest = nullptr;
+  for (const FencedBlock& block : blocks) {
+    if (is_ptx_module(code_only(block.text))) ptx = &block;
+    const auto document = parse_json(block.text);
+    if (document.ok() && is_launch_manifest(*document)) manifest = &block;
+  }
+  if (ptx == nullptr) return std::nullopt;
+  if (!ptx->closed) return truncated(*ptx, "the answer ends");
+  if (manifest == nullptr)
+    return failed(
+        "no-code",
+        fmt::format("the PTX in the code block at line {} comes without a launch manifest "
+                    "(a JSON block with \"launches\")",
+                    ptx->first_line - 1));
+  return ptx_candidate(ptx->text, manifest->text, name, ptx->first_line);
+}
+
+}  // namespace
+
 Extraction extract_markdown(const std::string& text, const std::string& name) {
   const std::vector<FencedBlock> blocks = fenced_blocks(text);
   if (blocks.empty()) {
-    if (has_export(text) && contains(text, "__global__")) return cuda_candidate(text, name, 1);
+    const std::string code = code_only(text);
+    if (has_export(code) && contains(code, "__global__")) return cuda_candidate(text, name, 1);
     return failed("no-code", "the answer has no fenced code block");
   }
   for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
-    if (!has_export(block->text) || !has_device_code(block->text)) continue;
-    if (!block->closed)
-      return failed("truncated-answer",
-                    fmt::format("the code block that begins at line {} is never closed",
-                                block->first_line - 1));
+    const std::string code = code_only(block->text);
+    if (!has_export(code) || !has_device_code(code)) continue;
+    if (!block->closed) return truncated(*block, "the answer ends");
     return cuda_candidate(block->text, name, block->first_line);
   }
+  if (auto ptx = extract_ptx_blocks(blocks, name)) return *ptx;
   const FencedBlock& last = blocks.back();
-  if (!last.closed && has_device_code(last.text))
-    return failed(
-        "truncated-answer",
-        fmt::format("the answer ends inside the code block that begins at line {}, before "
-                    "any TVM_FFI_DLL_EXPORT_TYPED_FUNC",
-                    last.first_line - 1));
-  std::string seen;
-  for (const FencedBlock& block : blocks)
-    seen += fmt::format("{}{} (line {}{}{})", seen.empty() ? "" : ", ",
-                        block.language.empty() ? "plain" : block.language, block.first_line - 1,
-                        has_device_code(block.text) ? "" : ", no device code",
-                        has_export(block.text) ? "" : ", no export macro");
+  if (!last.closed && has_device_code(code_only(last.text)))
+    return truncated(last, "the answer ends before any TVM_FFI_DLL_EXPORT_TYPED_FUNC");
   return failed("no-code", fmt::format("none of the {} code blocks holds a candidate: {}",
-                                       blocks.size(), seen));
+                                       blocks.size(), describe_blocks(blocks)));
 }
 
 // The folder of a file below <source>/kernels; nothing for others, which must not read their
@@ -143,6 +236,34 @@ static std::vector<std::filesystem::path> own_headers(const std::filesystem::pat
   const auto kernels = std::filesystem::canonical(source_dir() / "kernels", error);
   if (error || folder.string().rfind(kernels.string() + "/", 0) != 0) return {};
   return {folder};
+}
+
+static Result<Extraction> extract_ptx(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::path own = path;
+  own.replace_extension(".launch.json");
+  for (const auto& manifest : {own, path.parent_path() / "launch.json"}) {
+    std::error_code error;
+    if (!std::filesystem::exists(manifest, error)) continue;
+    PB_ASSIGN_OR_RETURN(const std::string json, read_file(manifest, kMaxCandidateBytes));
+    return ptx_candidate(text, json, path.filename().string(), 1);
+  }
+  return Error{"usage", fmt::format("{}: needs a launch manifest beside it ({} or launch.json)",
+                                    path.string(), own.filename().string())};
+}
+
+// A launch manifest, whose PTX lies beside it, or a FlashInfer-Trace solution.
+static Result<Extraction> extract_json(const std::filesystem::path& path, const std::string& text) {
+  const std::string file = path.string();
+  PB_ASSIGN_OR_RETURN(const Json document, parse_json(text, file));
+  if (!is_launch_manifest(document)) return extract_solution(document, file);
+  PB_ASSIGN_OR_RETURN(const JsonRef named, JsonRef(document, file).at("ptx"));
+  PB_ASSIGN_OR_RETURN(const std::string name, named.string());
+  if (name.empty() || std::filesystem::path(name).has_parent_path())
+    return Error{"usage", fmt::format("{}: ptx must name a file in the same folder", file)};
+  PB_ASSIGN_OR_RETURN(const std::string ptx,
+                      read_file(path.parent_path() / name, kMaxCandidateBytes));
+  if (is_probably_binary(ptx)) return Error{"usage", name + " is a binary file"};
+  return ptx_candidate(ptx, text, path.filename().string(), 1);
 }
 
 Result<Extraction> extract_file(const std::filesystem::path& path) {
@@ -158,9 +279,12 @@ Result<Extraction> extract_file(const std::filesystem::path& path) {
     extraction.candidate.include_dirs = own_headers(path);
     return extraction;
   }
+  if (extension == ".ptx") return extract_ptx(path, text);
+  if (extension == ".json") return extract_json(path, text);
   if (extension == ".md" || extension == ".markdown" || extension == ".txt" || extension.empty())
     return extract_markdown(text, name);
-  return Error{"usage", fmt::format("{}: expected a .cu, .md or .plan file", path.string())};
+  return Error{"usage",
+               fmt::format("{}: expected a .cu, .ptx, .json, .md or .plan file", path.string())};
 }
 
 }  // namespace ptxbench::bench

@@ -116,6 +116,8 @@ void judge_record(const cudart::RecordOutcome& outcome, Verdict& verdict) {
       {"wrong-arguments", {Level::syntax, "wrong-arguments", "Runtime error", "RUNTIME_ERROR"}},
       {"host-nondeterministic",
        {Level::syntax, "host-nondeterministic", "Other error", "RUNTIME_ERROR"}},
+      {"bad-launch-manifest",
+       {Level::syntax, "bad-launch-manifest", "Compilation error", "COMPILE_ERROR"}},
       {"result-readback", {Level::syntax, "banned-call", "Other error", "RUNTIME_ERROR"}},
       {"host-timeout", {Level::execution, "timeout", "Kernel Execution Timeout", "TIMEOUT"}},
       {"host-crash", {Level::execution, "host-crash", "Runtime error", "RUNTIME_ERROR"}},

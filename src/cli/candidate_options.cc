@@ -4,12 +4,15 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/files.h"
 #include "base/stopwatch.h"
+#include "bench/trace.h"
 
 namespace ptxbench::cli {
 namespace {
 
 constexpr double kSmallFlop = 1e9;  // up to here the bit-exact tensor model costs about a second
+constexpr uint64_t kMaxTrace = uint64_t{64} << 20;
 constexpr double kSmallTimeout = 60, kFullTimeout = 1800;
 
 Error usage(std::string message) { return Error{"usage", std::move(message)}; }
@@ -64,8 +67,7 @@ Result<void> settle_size(const CandidateOptions& options, bench::EvalRequest& re
 }  // namespace
 
 void add_candidate_options(CLI::App& command, CandidateOptions& options) {
-  command.add_option("--task", options.task, "Name of the task (see `ptxbench tasks list`)")
-      ->required();
+  command.add_option("--task", options.task, "Name of the task (see `ptxbench tasks list`)");
   command.add_option("--tasks", options.tasks_folder,
                      "Folder of task folders (default: $PTXBENCH_TASKS, else this repository's)");
   command.add_option("--workload", options.workload,
@@ -90,9 +92,31 @@ Result<std::string> parse_device(const std::string& device) {
   return usage(fmt::format("unknown device '{}' (known: emu, emu:h100, emu:h200)", device));
 }
 
+Result<std::optional<bench::Seed>> apply_trace(CandidateOptions& options) {
+  if (options.from_trace.empty()) return std::optional<bench::Seed>();
+  PB_ASSIGN_OR_RETURN(const std::string text, read_file(options.from_trace, kMaxTrace));
+  PB_ASSIGN_OR_RETURN(const bench::TraceDocument trace,
+                      bench::read_trace(text, options.from_trace));
+  if (!options.task.empty() && options.task != trace.definition)
+    return usage(fmt::format("{} is of task {}, not {}", options.from_trace, trace.definition,
+                             options.task));
+  options.task = trace.definition;
+  if (!options.workload.empty() || !options.axes.empty())
+    return usage("--from-trace settles the workload: leave out --workload and --axes");
+  // By id where the task still has it, so that the workload's SM count comes along.
+  PB_ASSIGN_OR_RETURN(const bench::TaskSuite suite, bench::TaskSuite::open(options.tasks_folder));
+  PB_ASSIGN_OR_RETURN(const bench::Task task, suite.load(options.task));
+  if (task.find_workload(trace.uuid) != nullptr) options.workload = trace.uuid;
+  for (const auto& [axis, value] : trace.axes)
+    options.axes += fmt::format("{}{}={}", options.axes.empty() ? "" : ",", axis, value);
+  if (!trace.arch.empty()) options.arch = trace.arch;
+  return trace.seed;
+}
+
 Result<bench::EvalRequest> make_request(const CandidateOptions& options) {
   Stopwatch watch;
   bench::EvalRequest request;
+  if (options.task.empty()) return usage("--task is required");
   PB_ASSIGN_OR_RETURN(bench::TaskSuite suite, bench::TaskSuite::open(options.tasks_folder));
   PB_ASSIGN_OR_RETURN(request.task, suite.load(options.task));
   PB_RETURN_IF_ERROR(settle_size(options, request));
@@ -107,6 +131,10 @@ Result<bench::EvalRequest> make_request(const CandidateOptions& options) {
   request.trust = options.trust;
   PB_ASSIGN_OR_RETURN(request.device_profile, parse_device(options.device));
   PB_ASSIGN_OR_RETURN(request.extraction, bench::extract_file(options.file));
+  const std::string& named = request.extraction.candidate.definition;
+  if (!named.empty() && named != options.task)
+    return usage(fmt::format("{} is a solution of {}, not of {}", options.file, named.substr(0, 80),
+                             options.task));
   request.extract_ms = watch.ms();
   return request;
 }

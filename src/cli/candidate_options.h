@@ -1,6 +1,7 @@
 #pragma once
 // What eval and record have in common: which candidate, which task at which size, for which device.
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -14,10 +15,14 @@ namespace ptxbench::cli {
 
 struct CandidateOptions {
   std::string file, task, tasks_folder, workload, axes, arch = "sm_90a", device = "emu", json;
+  std::string from_trace;  // a FlashInfer trace: task, sizes, architecture and seed
   bool trust = false, quiet = false;
 };
 
 void add_candidate_options(CLI::App& command, CandidateOptions& options);
+
+// Fills what the trace says into the options that the user left open. Errors: "usage", "not-found".
+Result<std::optional<bench::Seed>> apply_trace(CandidateOptions& options);
 
 // Reads the candidate and the task and settles the size; tensor mode and timeout get the defaults
 // for that size. Errors are for the user ("usage", "not-found", "bad-task", ...).

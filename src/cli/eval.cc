@@ -2,23 +2,21 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
 
 #include "base/files.h"
 #include "bench/evaluate.h"
+#include "bench/trace.h"
 #include "cli/candidate_options.h"
 #include "cli/commands.h"
+#include "cli/eval_options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verdict_text.h"
 
 namespace ptxbench::cli {
 namespace {
-
-struct EvalOptions : CandidateOptions {
-  std::string plan, tensor, async = "late", schedule = "inorder", seed, tile_map;
-  int threads = 0, require = 5;
-  double timeout_s = 0;
-};
 
 constexpr double kLongestTimeout = 7 * 24 * 3600;
 
@@ -78,7 +76,32 @@ Result<void> write_tile_map(const std::string& path, const bench::Verdict& verdi
   return write_file_atomically(path, std::string_view(map.svg(title)));
 }
 
-int eval(const EvalOptions& options) {
+// The time of day as FlashInfer Trace writes it.
+std::string now() {
+  const std::time_t time = std::time(nullptr);
+  std::tm parts = {};
+  gmtime_r(&time, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+Result<void> write_trace(const EvalOptions& options, const bench::EvalRequest& request,
+                         const bench::Verdict& verdict) {
+  if (options.trace.empty()) return {};
+  std::vector<std::string> inputs;
+  for (const bench::TensorSpec& input : request.task.definition.inputs)
+    inputs.push_back(input.name);
+  return write_json(options.trace, bench::to_trace(verdict, inputs, now()));
+}
+
+int eval(EvalOptions options) {
+  if (auto seed = apply_trace(options); !seed.ok()) {
+    return fail(seed.error());
+  } else if (*seed && options.seed.empty()) {
+    options.seed = bench::to_hex(**seed);
+  }
+  std::error_code error;
+  if (std::filesystem::is_directory(options.file, error)) return eval_folder(options);
   auto request = make_request(options);
   auto verdict = request.ok() ? run(options, *request) : Result<bench::Verdict>(request.error());
   if (!verdict.ok()) {
@@ -89,6 +112,8 @@ int eval(const EvalOptions& options) {
     return fail(error);
   }
   const bench::Candidate& candidate = request->extraction.candidate;
+  if (auto written = write_trace(options, *request, *verdict); !written.ok())
+    return fail(written.error());
   if (options.json != "-")
     print(verdict_text(*verdict, candidate.source, candidate.first_line, Style()));
   if (auto written = write_json(options.json, to_json(*verdict)); !written.ok())
@@ -104,7 +129,9 @@ void add_eval(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<EvalOptions>();
   CLI::App* command = app.add_subcommand("eval", "Judge one candidate on one workload");
   auto* file =
-      command->add_option("file", options->file, "Candidate: .cu, or a model's answer in Markdown");
+      command->add_option("file", options->file,
+                          "Candidate: .cu, a model's answer in Markdown, .ptx with its launch "
+                          "manifest, a FlashInfer solution; or a folder of candidates");
   auto* plan =
       command->add_option("--plan", options->plan, "A recorded launch plan instead of a file");
   file->excludes(plan);
@@ -127,6 +154,12 @@ void add_eval(CLI::App& app, int& exit_code) {
   command->add_option("--require", options->require, "Level that gives exit code 0")
       ->check(CLI::Range(0, 6))
       ->capture_default_str();
+  command
+      ->add_option("--jobs", options->jobs, "Candidates of a folder judged at once (0: all cores)")
+      ->check(CLI::Range(0, 256));
+  command->add_option("--trace", options->trace, "Also write the result as a FlashInfer trace");
+  command->add_option("--from-trace", options->from_trace,
+                      "Judge on the task, workload and seed of a FlashInfer trace");
   command
       ->add_option("--timeout", options->timeout_s,
                    "Seconds for the replay (default 60 for small sizes, else 1800)")

@@ -235,6 +235,11 @@ RecordOutcome decide(const Run& a, const Run& b, const RecordRequest& request,
 
 }  // namespace
 
+uint64_t byte_size(const TensorArgument& argument) {
+  const auto info = describe(argument);
+  return info.ok() ? info->bytes : 0;
+}
+
 Result<RecordOutcome> record(const RecordRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   PB_ASSIGN_OR_RETURN(const KernelTable table, build_kernel_table(request.ptx, request.cubin));

@@ -22,6 +22,8 @@ struct TensorArgument {
       host_bytes;  // contents that host code may read back (integer inputs); else empty
 };
 
+uint64_t byte_size(const TensorArgument& argument);  // of the tensor; 0 for an unknown dtype
+
 struct RecordRequest {
   std::filesystem::path host_library;
   std::string ptx;

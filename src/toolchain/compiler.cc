@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxSource = 4 << 20;
 constexpr size_t kMaxHeaders = 1000;
+constexpr size_t kMaxExtraBytes = 8 << 20;
 constexpr uint64_t kMaxHeaderBytes = uint64_t{64} << 20;
 
 // "sm_90a": known to be a word that may stand in a command line; whether nvcc knows it, nvcc says.
@@ -40,8 +41,39 @@ std::string safe_name(const std::string& name) {
                      std::all_of(base.begin(), base.end(), [](unsigned char c) {
                        return std::isalnum(c) || c == '_' || c == '-' || c == '.';
                      });
-  const bool taken = base.rfind("candidate.", 0) == 0 && base != "candidate.cu";
+  const bool taken =
+      base.rfind("candidate.", 0) == 0 && base != "candidate.cu" && base != "candidate.ptx";
   return plain && !taken ? base : "candidate.cu";
+}
+
+// A relative path of plain names, none of which a compiler takes for an option.
+bool is_plain_path(const std::string& path) {
+  if (path.empty() || path.size() > 200) return false;
+  const fs::path parsed(path);
+  return parsed.is_relative() &&
+         std::all_of(parsed.begin(), parsed.end(), [](const fs::path& part) {
+           const std::string name = part.string();
+           return !name.empty() && name[0] != '.' && name[0] != '-' &&
+                  std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                    return std::isalnum(c) || c == '_' || c == '-' || c == '.';
+                  });
+         });
+}
+
+Result<void> check_extra_files(const CompileRequest& request) {
+  if (request.extra_files.size() > kMaxHeaders)
+    return Error{"usage", fmt::format("more than {} files", kMaxHeaders)};
+  size_t total = 0;
+  for (const auto& [name, text] : request.extra_files) {
+    total += text.size();
+    if (!is_plain_path(name) || name.rfind("candidate.", 0) == 0 || name == "exports.map" ||
+        name == safe_name(request.file_name))
+      return Error{"usage",
+                   fmt::format("\"{}\" cannot be the name of a further file", name.substr(0, 80))};
+  }
+  if (total > kMaxExtraBytes)
+    return Error{"usage", fmt::format("further files hold more than {} bytes", kMaxExtraBytes)};
+  return {};
 }
 
 Result<void> check(const CompileRequest& request) {
@@ -52,8 +84,9 @@ Result<void> check(const CompileRequest& request) {
     return Error{"usage", fmt::format("the candidate has {} bytes, more than {}",
                                       request.source.size(), kMaxSource)};
   if (is_probably_binary(request.source))
-    return Error{"usage", "the candidate is binary, not CUDA C++ text"};
-  return {};
+    return Error{"usage", fmt::format("the candidate is binary, not {} text",
+                                      request.is_ptx ? "PTX" : "CUDA C++")};
+  return check_extra_files(request);
 }
 
 // Hash of all headers below a folder, with their names.
@@ -93,6 +126,7 @@ Result<Prepared> prepare(const CompileRequest& request) {
   PassInput& input = out.input;
   PB_ASSIGN_OR_RETURN(input.toolkit, find_toolkit());
   input.source = request.source;
+  input.extra_files = request.extra_files;
   input.file_name = safe_name(request.file_name);
   input.arch = request.arch;
   input.timeout_s = request.timeout_s;
@@ -107,9 +141,14 @@ Result<Prepared> prepare(const CompileRequest& request) {
   input.small_headers = source_dir() / "src/toolchain/ffi";
   input.published_headers = find_tvm_ffi();
   Hasher hasher;
-  hasher.add(pass_version()).add(input.source).add(input.file_name).add(input.arch);
+  hasher.add(pass_version())
+      .add(request.is_ptx ? "ptx" : "cuda")
+      .add(input.source)
+      .add(input.file_name)
+      .add(input.arch);
   hasher.add(input.toolkit.home.string()).add(input.toolkit.version);
   hasher.add(input.published_headers.string());
+  for (const auto& [name, text] : input.extra_files) hasher.add(name).add(text);
   PB_ASSIGN_OR_RETURN(const std::string small, hash_headers(input.small_headers));
   hasher.add(small);
   for (const fs::path& folder : input.include_dirs) {
@@ -219,6 +258,22 @@ Result<CompiledCandidate> merge(CachedPass device, CachedPass host) {
   return out;
 }
 
+// PTX needs no host pass: there is no host code.
+Result<CompiledCandidate> assemble_only(const BuildCache& cache, const Prepared& prepared) {
+  PB_ASSIGN_OR_RETURN(CachedPass pass,
+                      run_cached(cache, prepared.device_key, prepared.input, ptx_pass));
+  CompiledCandidate out;
+  out.stages.push_back({"assemble", pass.ms, pass.cached});
+  out.failure_reason = pass.output.failure_reason;
+  out.ok = out.failure_reason.empty();
+  out.diagnostics = std::move(pass.output.diagnostics);
+  errors_first(&out.diagnostics);
+  out.kernels = std::move(pass.output.kernels);
+  out.ptx = std::move(pass.output.ptx);
+  out.cubin.assign(pass.output.cubin.begin(), pass.output.cubin.end());
+  return out;
+}
+
 }  // namespace
 
 fs::path default_cache_dir() {
@@ -239,6 +294,7 @@ Result<CompiledCandidate> compile(const CompileRequest& request) {
   PB_ASSIGN_OR_RETURN(const Prepared prepared, prepare(request));
   const BuildCache cache((request.cache_dir.empty() ? default_cache_dir() : request.cache_dir) /
                          "compile");
+  if (request.is_ptx) return assemble_only(cache, prepared);
   auto host = std::async(std::launch::async, [&] {
     return run_cached(cache, prepared.host_key, prepared.input, host_pass);
   });

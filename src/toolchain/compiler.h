@@ -42,9 +42,13 @@ struct KernelResources {
 };
 
 struct CompileRequest {
-  std::string source;  // CUDA C++ text
+  std::string source;   // CUDA C++ text, or PTX with `is_ptx`
+  bool is_ptx = false;  // assemble only: no host library
   std::string file_name = "candidate.cu";
   std::string arch = "sm_90a";
+  // Further files of the candidate, for #include: path relative to its source and contents. At most
+  // 1000, 8 MiB together; a path holds plain names only.
+  std::vector<std::pair<std::string, std::string>> extra_files;
   // Further folders for #include, before the project's own include/. What they hold counts for the
   // cache, so give small ones (at most 1000 headers, 64 MiB).
   std::vector<std::filesystem::path> include_dirs;

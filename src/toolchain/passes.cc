@@ -23,6 +23,12 @@ class Workplace {
  public:
   static Result<Workplace> create(const PassInput& input) {
     PB_ASSIGN_OR_RETURN(TempDir directory, TempDir::create("compile"));
+    for (const auto& [name, text] : input.extra_files) {
+      const fs::path file = directory.path() / name;
+      std::error_code error;
+      fs::create_directories(file.parent_path(), error);
+      PB_RETURN_IF_ERROR(write_file_atomically(file, text));
+    }
     PB_RETURN_IF_ERROR(write_file_atomically(directory.path() / input.file_name, input.source));
     return Workplace(input, std::move(directory));
   }
@@ -274,8 +280,23 @@ Result<PassOutput> device_pass(const PassInput& input) {
   return with_fallback(input, device_attempt);
 }
 
+Result<PassOutput> ptx_pass(const PassInput& input) {
+  PB_ASSIGN_OR_RETURN(const Workplace place, Workplace::create(input));
+  PassOutput output;
+  output.ptx = input.source;
+  PB_RETURN_IF_ERROR(assemble(input, place, &output));
+  // The candidate's source is the PTX itself, whatever .loc lines say it was made from.
+  for (Diagnostic& d : output.diagnostics) {
+    if (d.ptx_line <= 0) continue;
+    d.file = input.file_name;
+    d.line = d.ptx_line;
+    d.column = 0;
+  }
+  return output;
+}
+
 Result<PassOutput> host_pass(const PassInput& input) { return with_fallback(input, host_attempt); }
 
-std::string pass_version() { return "1"; }
+std::string pass_version() { return "2"; }
 
 }  // namespace ptxbench::toolchain

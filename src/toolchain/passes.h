@@ -14,6 +14,7 @@ namespace ptxbench::toolchain {
 struct PassInput {
   std::string source, file_name, arch;
   std::vector<std::filesystem::path> include_dirs;
+  std::vector<std::pair<std::string, std::string>> extra_files;
   Toolkit toolkit;
   std::filesystem::path small_headers;      // the project's own TVM-FFI headers
   std::filesystem::path published_headers;  // empty: not on this machine
@@ -33,6 +34,8 @@ struct PassOutput {
 
 // CUDA source → PTX → machine code.
 Result<PassOutput> device_pass(const PassInput& input);
+// PTX → machine code.
+Result<PassOutput> ptx_pass(const PassInput& input);
 // CUDA source → host shared object.
 Result<PassOutput> host_pass(const PassInput& input);
 

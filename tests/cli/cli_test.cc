@@ -275,6 +275,164 @@ TEST_P(CliSignal, LeavesNothingBehind) {
 // Not SIGINT: a shell without job control has its background commands ignore it.
 INSTANTIATE_TEST_SUITE_P(All, CliSignal, ::testing::Values(SIGTERM, SIGHUP));
 
+const std::string kExamples = (kSource / "examples/candidates").string();
+
+TEST_F(Cli, PtxWithAManifest) {
+  const std::string json = (folder_.path() / "v.json").string();
+  const std::string trace = (folder_.path() / "trace.json").string();
+  const std::string ptx = kExamples + "/gemm_ptx.ptx";
+  const auto eval = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"eval", ptx, "--json", json});
+    const ProcessResult r = run(more);
+    EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
+    return parse_json(read_file(json).take()).take();
+  };
+  const Json first =
+      eval({"--task", "gemm_n7168_k5120", "--workload", "smoke-m70", "--trace", trace});
+  EXPECT_EQ(first["level"], 5);
+  // The trace brings the same inputs back, and the same verdict.
+  const Json again = eval({"--from-trace", trace});
+  for (const char* field :
+       {"level", "seed", "axes", "workload", "correctness", "evidence", "sm_count"})
+    EXPECT_EQ(first[field], again[field]) << field;
+  expect_refused({"eval", ptx, "--from-trace", trace, "--axes", "M=1"}, "--from-trace");
+  expect_refused({"eval", ptx, "--from-trace", trace, "--task", "gemm_n128_k2048"}, "gemm_n128");
+  expect_refused({"eval", ptx, "--from-trace", ptx}, "gemm_ptx.ptx");
+  EXPECT_EQ(run({"inspect", ptx}).exit_code, 0);
+  // A faulty manifest and faulty PTX are the candidate's fault, told by place.
+  const std::string text = read_file(ptx).take();
+  const std::string manifest = read_file(kExamples + "/gemm_ptx.launch.json").take();
+  const auto faulty = [&](const std::string& kernel, const std::string& launch, const char* reason,
+                          const char* word) {
+    write("bad.launch.json", launch);
+    const ProcessResult r = run({"eval", write("bad.ptx", kernel), "--task", "gemm_n7168_k5120",
+                                 "--workload", "smoke-m70"});
+    EXPECT_EQ(r.exit_code, 1) << r.err;
+    EXPECT_NE(r.out.find(reason), std::string::npos) << r.out;
+    EXPECT_NE(r.out.find(word), std::string::npos) << r.out;
+  };
+  faulty(text, "{", "bad-launch-manifest", "launch manifest");
+  std::string misspelt = text;
+  misspelt.replace(misspelt.find("mov.u32 %r0"), 11, "muv.u32 %r0");
+  faulty(misspelt, manifest, "does-not-compile", "bad.ptx:");
+  std::string zero = manifest;
+  zero.replace(zero.find("\"ceil_div(K, tile)\""), 19, "0");
+  faulty(text, zero, "numerics", "");
+}
+
+TEST_F(Cli, FlashInferSolution) {
+  const std::string json = (folder_.path() / "v.json").string();
+  Json solution = {
+      {"name", "zeros"},
+      {"definition", "gemm_n7168_k5120"},
+      {"author", "nobody"},
+      {"spec",
+       {{"language", "cuda"},
+        {"target_hardware", {"H200"}},
+        {"entry_point", "src/main.cu::matmul"},
+        {"binding", "tvm-ffi"}}},
+      {"sources",
+       {{{"path", "src/fill.cuh"}, {"content", kKernel}},
+        {{"path", "src/main.cu"},
+         {"content", kHead +
+                         "#include \"fill.cuh\"\nvoid run(TensorView a, TensorView b,"
+                         " TensorView c) {\n" +
+                         kLaunch + "\n}\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(matmul, run);\n"}}}}};
+  const std::string file = write("solution.json", dump_json(solution));
+  const ProcessResult r =
+      run({"eval", file, "--task", "gemm_n7168_k5120", "--axes", "M=64,N=64,K=64", "--json", json});
+  EXPECT_EQ(r.exit_code, 1) << r.err;
+  const Json verdict = parse_json(read_file(json).take()).take();
+  EXPECT_EQ(verdict["reason"], "numerics") << r.out;
+  EXPECT_EQ(verdict["candidate"]["name"], "zeros");
+  expect_refused({"eval", file, "--task", "gemm_n128_k2048"}, "solution of gemm_n7168_k5120");
+  solution["sources"][0]["path"] = "../../outside.cuh";
+  expect_refused({"eval", write("s.json", dump_json(solution)), "--task", "gemm_n7168_k5120"},
+                 "outside.cuh");
+}
+
+// Each candidate of a folder gets its own verdict; a bad one does not stop the others.
+TEST_F(Cli, FolderOfCandidates) {
+  const auto folder = folder_.path() / "many";
+  std::filesystem::create_directory(folder);
+  const auto put = [&](const std::string& name, const std::string& text) {
+    ASSERT_TRUE(write_file_atomically(folder / name, std::string_view(text)).ok());
+  };
+  put("a_answer.md", "no code\n");
+  put("b_empty.cu", "");
+  put("c_zeros.cu", candidate(kLaunch));
+  put("d_crash.cu", candidate("*(volatile int*)8 = 1;"));
+  put("e_bad.plan", "not a plan");
+  put("f_good.ptx", read_file(kExamples + "/gemm_ptx.ptx").take());
+  put("f_good.launch.json", read_file(kExamples + "/gemm_ptx.launch.json").take());
+  put("notes.json", "{}");
+  const std::string json = (folder_.path() / "all.jsonl").string();
+  const ProcessResult r = run({"eval", folder.string(), "--task", "gemm_n7168_k5120", "--axes",
+                               "M=64,N=64,K=64", "--jobs", "3", "--quiet", "--json", json});
+  EXPECT_EQ(r.exit_code, 2) << r.out << r.err;
+  std::map<std::string, Json> lines;
+  const std::string text = read_file(json).take();
+  for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
+    const Json line = parse_json(text.substr(at, text.find('\n', at) - at)).take();
+    lines[line["file"].get<std::string>()] = line;
+  }
+  ASSERT_EQ(lines.size(), 6u) << text;
+  EXPECT_EQ(lines["a_answer.md"]["verdict"]["level"], 0);
+  EXPECT_EQ(lines["b_empty.cu"]["infrastructure"]["kind"], "usage");
+  EXPECT_EQ(lines["c_zeros.cu"]["verdict"]["reason"], "numerics");
+  EXPECT_EQ(lines["d_crash.cu"]["verdict"]["reason"], "host-crash");
+  EXPECT_EQ(lines["e_bad.plan"]["infrastructure"]["kind"], "bad-plan");
+  EXPECT_EQ(lines["f_good.ptx"]["verdict"]["level"], 5);
+  EXPECT_NE(r.out.find("6 of 6 candidates"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("not judged: 2"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("notes.json"), std::string::npos) << r.out;
+  for (const char* gone : {"b_empty.cu", "c_zeros.cu", "d_crash.cu", "e_bad.plan"})
+    std::filesystem::remove(folder / gone);
+  const auto again = [&](const char* require) {
+    return run({"eval", folder.string(), "--task", "gemm_n7168_k5120", "--axes", "M=64,N=64,K=64",
+                "--quiet", "--require", require})
+        .exit_code;
+  };
+  EXPECT_EQ(again("5"), 1);
+  EXPECT_EQ(again("0"), 0);
+  std::filesystem::create_directory(folder_.path() / "none");
+  expect_refused({"eval", (folder_.path() / "none").string(), "--task", "gemm_n7168_k5120"},
+                 "no candidate");
+  expect_refused({"eval", folder.string(), "--task", "nothing_like_it"}, "nearest");
+}
+
+// A signal ends a batch; what was judged by then is in the lines and in a last table.
+TEST_F(Cli, InterruptedFolderKeepsResults) {
+  const auto folder = folder_.path() / "many";
+  std::filesystem::create_directory(folder);
+  ASSERT_TRUE(write_file_atomically(folder / "a.md", std::string_view("no code\n")).ok());
+  ASSERT_TRUE(
+      write_file_atomically(folder / "b.cu",
+                            std::string_view(candidate("for (volatile int i = 0;; ) { (void)i; }") +
+                                             "// " + folder_.path().string()))
+          .ok());
+  const std::string json = (folder_.path() / "all.jsonl").string();
+  ProcessSpec spec;
+  spec.argv = {
+      "/bin/sh",
+      "-c",
+      "\"$0\" eval \"$1\" --task gemm_n7168_k5120 --axes M=64,N=64,K=64 --jobs 1 --quiet "
+      "--json \"$2\" & p=$!; until [ -s \"$2\" ]; do sleep 0.1; done; kill -TERM $p; wait $p",
+      kBinary.string(),
+      folder.string(),
+      json};
+  spec.environment = environment();
+  spec.wall_s = 60;
+  auto result = run_process(spec);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->exit_code, 128 + SIGTERM) << result->out << result->err;
+  EXPECT_NE(result->out.find("1 of 2 candidates; level 0: 1"), std::string::npos) << result->out;
+  const std::string text = read_file(json).take();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+  EXPECT_EQ((*parse_json(text.substr(0, text.find('\n'))))["file"], "a.md");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "tmp"));
+}
+
 // A plan judged elsewhere gets the verdict of the candidate itself.
 TEST_F(Cli, RecordThenEvalPlan) {
   const std::string file = write("zeros.cu", candidate(kLaunch));
