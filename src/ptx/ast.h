@@ -68,6 +68,10 @@ struct Instruction {
   std::vector<Operand>
       operands;  // in PTX order; a call always has list (ret), function or reg, list (args),
                  // and for an indirect call a string (prototype or .calltargets table)
+  // The form of info(op).forms that modifiers and operand kinds fit, noted by the parser to save
+  // the search; kNoForm when none does, or when the instruction was built or changed elsewhere.
+  static constexpr uint16_t kNoForm = 0xffff;
+  uint16_t form = kNoForm;
   uint32_t guard = kNone;  // predicate register of @p / @!p
   bool guard_negated = false;
   uint32_t line = 0, column = 0;  // in the PTX text, from 1

@@ -50,15 +50,17 @@ void for_each_register(const Instruction& instruction, F&& f) {
     return;
   }
   const Form* form = matching_form(instruction);
+  Assignment pattern_of{};
+  if (form && !assign_operands(*form, instruction, &pattern_of)) form = nullptr;
+  auto role = [&](size_t i) { return form ? form->operands[pattern_of[i]].role : Role::source; };
   auto writes = [&](size_t i) {
-    if (!form) return false;
-    Role role = form->operands[i].role;
-    return role == Role::destination || role == Role::in_out || role == Role::predicate_destination;
+    Role r = role(i);
+    return r == Role::destination || r == Role::in_out || r == Role::predicate_destination;
   };
   for (size_t i = 0; i < instruction.operands.size(); ++i) {
     const Operand& operand = instruction.operands[i];
     bool write = writes(i);
-    bool read = !write || form->operands[i].role == Role::in_out || operand.selector != 0;
+    bool read = !write || role(i) == Role::in_out || operand.selector != 0;
     if (read) internal::visit_registers(operand, true, false, f);
   }
   for (size_t i = 0; i < instruction.operands.size(); ++i)

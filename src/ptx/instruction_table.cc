@@ -9,89 +9,6 @@
 namespace ptxbench::ptx {
 namespace {
 
-struct Row {
-  Op op;
-  std::string_view forms, modifiers, types, spaces;
-  int ptx;
-  std::string_view target, family;
-};
-
-constexpr Row kRows[] = {
-#define PTX_INSTRUCTION(op, forms, modifiers, types, spaces, ptx, target, family) \
-  {Op::op, forms, modifiers, types, spaces, ptx, target, family},
-#include "ptx/instructions.def"
-#undef PTX_INSTRUCTION
-};
-static_assert(std::size(kRows) == kOpCount, "instructions.def must have one row for each opcode");
-
-struct Group {
-  std::string_view name, words;
-};
-constexpr Group kGroups[] = {
-    {"$rnd", "rn rz rm rp"},
-    {"$irnd", "rni rzi rmi rpi"},
-    {"$cmp", "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan"},
-    {"$bool", "and or xor"},
-    {"$scope", "cta cluster gpu sys"},
-    {"$sem", "relaxed acquire release acq_rel sc weak volatile mmio"},
-    {"$cachebasic", "ca cg cs cv lu wb wt"},
-    {"$cache",
-     "ca cg cs cv lu nc wb wt L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last "
-     "L1::no_allocate L2::evict_normal L2::evict_first L2::evict_last L2::cache_hint L2::64B "
-     "L2::128B "
-     "L2::256B"},
-    {"$L2", "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged"},
-    {"$vec", "v2 v4 v8"},
-    {"$dim", "1d 2d 3d 4d 5d"},
-    {"$tile", "tile tile::gather4 tile::scatter4 im2col im2col::w im2col::w::128 im2col_no_offs"},
-    {"$sync", "sync aligned"},
-    {"$group", "cta_group::1 cta_group::2"},
-    {"$kind",
-     "kind::f16 kind::tf32 kind::i8 kind::f8f6f4 kind::mxf4 kind::mxf8f6f4 kind::mxf4nvf4"},
-    {"$mma",
-     "block_scale scale_vec::1X scale_vec::2X scale_vec::4X block16 block32 collector::a::fill "
-     "collector::a::use collector::a::lastuse collector::a::discard collector::b0::fill "
-     "collector::b0::use collector::b0::lastuse collector::b0::discard collector::b1::fill "
-     "collector::b1::use collector::b1::lastuse collector::b1::discard collector::b2::fill "
-     "collector::b2::use collector::b2::lastuse collector::b2::discard collector::b3::fill "
-     "collector::b3::use collector::b3::lastuse collector::b3::discard ashift"},
-    {"$tmem", "16x64b 16x128b 16x256b 32x32b 16x32bx2 x1 x2 x4 x8 x16 x32 x64 x128"},
-    {"$geom", "1d 2d 3d a1d a2d cube acube 2dms a2dms"},
-    {"$sint", "s16 s32 s64"},
-    {"$int", "u16 u32 u64 s16 s32 s64"},
-    {"$bit", "b16 b32 b64"},
-    {"$half", "f16 f16x2 bf16 bf16x2"},
-    {"$mem", "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"},
-    {"$cvt",
-     "u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 tf32 f32 f64 e4m3x2 e5m2x2 e4m3x4 e5m2x4 "
-     "e2m3x2 e3m2x2 e2m3x4 e3m2x4 e2m1x2 e2m1x4 ue8m0x2"},
-    {"$data", "global local shared shared::cta shared::cluster"},
-};
-
-// Calls f for each blank-separated word, with groups expanded.
-template <class F>
-void for_each_word(std::string_view words, F&& f) {
-  size_t i = 0;
-  while (i < words.size()) {
-    size_t end = std::min(words.find(' ', i), words.size());
-    std::string_view word = words.substr(i, end - i);
-    if (!word.empty()) {
-      const Group* group = nullptr;
-      if (word[0] == '$' && word != "$shape") {
-        for (const Group& g : kGroups)
-          if (g.name == word) group = &g;
-        assert(group && "unknown group in instructions.def");
-      }
-      if (group) {
-        for_each_word(group->words, f);
-      } else {
-        f(word);
-      }
-    }
-    i = end + 1;
-  }
-}
-
 using WordMap = std::unordered_map<std::string_view, Modifiers::Word>;
 
 const WordMap& word_map() {
@@ -107,147 +24,6 @@ const WordMap& word_map() {
     return m;
   }();
   return *map;
-}
-
-Type type_named(std::string_view word) {
-  auto it = word_map().find(word);
-  assert(it != word_map().end() && it->second.kind == Modifiers::Word::Kind::type);
-  return static_cast<Type>(it->second.value);
-}
-
-Role role_of(char c) {
-  switch (c) {
-    case 'd':
-      return Role::destination;
-    case 'x':
-      return Role::in_out;
-    case 'p':
-      return Role::predicate_destination;
-    case 's':
-      return Role::source;
-    case 'q':
-      return Role::predicate_source;
-    case 'i':
-      return Role::immediate;
-    case 'm':
-      return Role::address;
-    case 'o':
-      return Role::source_or_address;
-    case 'l':
-      return Role::label;
-    case 't':
-      return Role::table;
-    default:
-      assert(c == 'f');
-      return Role::call;
-  }
-}
-
-OperandPattern parse_pattern(std::string_view token) {
-  OperandPattern p;
-  p.role = role_of(token[0]);
-  if (token.back() == '?') {
-    p.optional = true;
-    token.remove_suffix(1);
-  }
-  if (token.size() < 3) return p;
-  token.remove_prefix(2);
-  using Width = OperandPattern::Width;
-  if (token == "w") {
-    p.width = Width::wide;
-  } else if (token[0] == '+') {
-    p.width = Width::at_least;
-    p.index = static_cast<uint8_t>(token[1] - '0');
-  } else if (token[0] >= '0' && token[0] <= '9') {
-    p.width = Width::exact;
-    p.index = static_cast<uint8_t>(token[0] - '0');
-  } else {
-    p.width = Width::fixed;
-    p.type = type_named(token);
-  }
-  return p;
-}
-
-Form parse_form(std::string_view text) {
-  Form form;
-  form.text = std::string(text);
-  for_each_word(text, [&](std::string_view word) {
-    if (word == "-") return;
-    if (word[0] == '@') {
-      form.conditional = true;
-      form.condition = static_cast<Mod>(word_map().at(word.substr(1)).value);
-      return;
-    }
-    form.operands.push_back(parse_pattern(word));
-    if (!form.operands.back().optional) ++form.required;
-  });
-  return form;
-}
-
-Requirement parse_requirement(int ptx, std::string_view target) {
-  Requirement r;
-  r.ptx = ptx;
-  if (target == "tcgen05") {
-    r.kind = Requirement::Kind::tcgen05;
-    r.sm = 100;
-    return r;
-  }
-  int sm = 0;
-  size_t i = 3;
-  for (; i < target.size() && target[i] >= '0' && target[i] <= '9'; ++i)
-    sm = sm * 10 + target[i] - '0';
-  r.sm = sm;
-  std::string_view rest = target.substr(i);
-  if (rest == "a") r.kind = Requirement::Kind::exactly_a;
-  if (rest == "a+") r.kind = Requirement::Kind::a_and_later;
-  return r;
-}
-
-InstructionInfo parse_row(const Row& row) {
-  InstructionInfo out;
-  std::string_view forms = row.forms;
-  while (true) {
-    size_t slash = forms.find(" / ");
-    out.forms.push_back(parse_form(forms.substr(0, slash)));
-    if (slash == std::string_view::npos) break;
-    forms.remove_prefix(slash + 3);
-  }
-  for_each_word(row.modifiers, [&](std::string_view word) {
-    if (word == "$shape") {
-      out.shape = true;
-      return;
-    }
-    auto it = word_map().find(word);
-    assert(it != word_map().end() && it->second.kind == Modifiers::Word::Kind::mod);
-    out.mods.set(it->second.value);
-  });
-  for_each_word(row.types, [&](std::string_view word) {
-    out.types |= uint64_t{1} << static_cast<unsigned>(type_named(word));
-  });
-  for_each_word(row.spaces, [&](std::string_view word) {
-    auto it = word_map().find(word);
-    assert(it != word_map().end() && it->second.kind == Modifiers::Word::Kind::space);
-    out.spaces |= uint32_t{1} << it->second.value;
-  });
-  out.requirement = parse_requirement(row.ptx, row.target);
-  for_each_word(row.family, [&](std::string_view word) {
-    if (word == "space") {
-      out.family_space = true;
-    } else {
-      out.family_mods.push_back(static_cast<Mod>(word_map().at(word).value));
-    }
-  });
-  return out;
-}
-static_assert(static_cast<unsigned>(Type::b1024) < 64, "InstructionInfo::types has a bit per type");
-
-const std::vector<InstructionInfo>& table() {
-  static const std::vector<InstructionInfo>* rows = [] {
-    auto* t = new std::vector<InstructionInfo>(kOpCount);
-    for (const Row& row : kRows) (*t)[static_cast<size_t>(row.op)] = parse_row(row);
-    return t;
-  }();
-  return *rows;
 }
 
 // Edit distance with transpositions of neighbours; words are short.
@@ -287,37 +63,65 @@ struct Nearest {
   }
 };
 
-bool is_register_like(const Operand& o) {
-  using Kind = Operand::Kind;
-  return o.kind == Kind::reg || o.kind == Kind::vector || o.kind == Kind::sink ||
-         o.kind == Kind::pair;
-}
-
 }  // namespace
 
-const InstructionInfo& info(Op op) { return table()[static_cast<size_t>(op)]; }
+bool modifiers_fit(const Form& form, const Modifiers& mods) {
+  if ((mods.flags & ~form.allowed).any()) return false;
+  for (const ModSlot& slot : form.slots) {
+    size_t n = (slot.any_of & mods.flags).count();
+    if ((n > 1 && !slot.repeats) || (n == 0 && !slot.optional)) return false;
+  }
+  if (mods.shape.m != 0) {
+    bool known = std::find(form.shapes.begin(), form.shapes.end(), mods.shape) != form.shapes.end();
+    if (!known && !form.any_shape) return false;
+  } else if (form.any_shape || !form.shapes.empty()) {
+    return false;
+  }
+  size_t next = 0;
+  for (const TypeSlot& slot : form.types) {
+    if (next < mods.types.size() && (slot.any_of >> static_cast<unsigned>(mods.types[next])) & 1) {
+      ++next;
+    } else if (!slot.optional) {
+      return false;
+    }
+  }
+  if (next != mods.types.size()) return false;
+  next = 0;
+  for (const SpaceSlot& slot : form.spaces) {
+    if (next < mods.spaces.size() &&
+        (slot.any_of >> static_cast<unsigned>(mods.spaces[next])) & 1) {
+      ++next;
+    } else if (!slot.optional) {
+      return false;
+    }
+  }
+  return next == mods.spaces.size();
+}
 
-bool fits(const OperandPattern& pattern, const Operand& o) {
+bool fits(const OperandPattern& p, const Operand& o) {
   using Kind = Operand::Kind;
-  bool immediate = o.kind == Kind::integer || o.kind == Kind::floating;
-  bool source = o.kind == Kind::reg || immediate || o.kind == Kind::special ||
-                o.kind == Kind::variable || o.kind == Kind::function || o.kind == Kind::vector;
-  switch (pattern.role) {
+  bool number = o.kind == Kind::integer || o.kind == Kind::floating;
+  bool many = p.elements != OperandPattern::Elements::one && o.kind == Kind::vector;
+  bool value = (p.special && o.kind == Kind::special) ||
+               (p.any_value && (o.kind == Kind::variable || o.kind == Kind::function));
+  switch (p.role) {
     case Role::destination:
     case Role::in_out:
-      return is_register_like(o);
     case Role::predicate_destination:
-      return o.kind == Kind::reg || o.kind == Kind::sink || o.kind == Kind::pair;
+      if (p.must_sink) return o.kind == Kind::sink;
+      if (p.must_pair) return o.kind == Kind::pair;
+      return o.kind == Kind::reg || many || (p.may_sink && o.kind == Kind::sink) ||
+             (p.may_pair && o.kind == Kind::pair);
     case Role::source:
-      return source;
+      return o.kind == Kind::reg || many || value || (p.constant && number);
     case Role::predicate_source:
-      return o.kind == Kind::reg || o.kind == Kind::special || immediate;
+      return o.kind == Kind::reg || o.kind == Kind::integer;
     case Role::immediate:
-      return immediate;
+      return o.kind == Kind::integer;
     case Role::address:
-      return o.kind == Kind::address;
+      return o.kind == Kind::address && (p.parts || o.elements.empty());
     case Role::source_or_address:
-      return source || o.kind == Kind::address;
+      return o.kind == Kind::reg || (o.kind == Kind::address && o.elements.empty());
     case Role::label:
       return o.kind == Kind::label;
     case Role::table:
@@ -328,16 +132,40 @@ bool fits(const OperandPattern& pattern, const Operand& o) {
   return false;
 }
 
-const Form* matching_form(const Instruction& instruction) {
+bool assign_operands(const Form& form, const Instruction& instruction, Assignment* pattern_of) {
   const std::vector<Operand>& operands = instruction.operands;
-  for (const Form& form : info(instruction.op).forms) {
-    if (form.conditional && !instruction.mods.has(form.condition)) continue;
-    if (form.required == 1 && form.operands[0].role == Role::call) return &form;
-    if (operands.size() < form.required || operands.size() > form.operands.size()) continue;
-    bool all = true;
-    for (size_t i = 0; i < operands.size() && all; ++i) all = fits(form.operands[i], operands[i]);
-    if (all) return &form;
+  if (operands.size() > pattern_of->size()) return false;
+  size_t required = form.required;
+  for (const OperandPattern& p : form.operands)
+    required += p.conditional && instruction.mods.has(p.condition);
+  if (operands.size() < required) return false;
+  size_t extra = operands.size() - required, next = 0;
+  for (size_t i = 0; i < form.operands.size(); ++i) {
+    const OperandPattern& p = form.operands[i];
+    if (p.conditional && !instruction.mods.has(p.condition)) continue;
+    if (p.optional && (extra == 0 || !fits(p, operands[next]))) continue;
+    if (p.optional) --extra;
+    (*pattern_of)[next++] = static_cast<uint8_t>(i);
   }
+  return next == operands.size();
+}
+
+bool operands_fit(const Form& form, const Instruction& instruction) {
+  if (!form.operands.empty() && form.operands[0].role == Role::call) return true;
+  Assignment pattern_of;
+  if (!assign_operands(form, instruction, &pattern_of)) return false;
+  for (size_t i = 0; i < instruction.operands.size(); ++i)
+    if (!fits(form.operands[pattern_of[i]], instruction.operands[i])) return false;
+  return true;
+}
+
+const Form* matching_form(const Instruction& instruction) {
+  const std::vector<Form>& forms = info(instruction.op).forms;
+  if (instruction.form < forms.size()) return &forms[instruction.form];
+  for (const Form& form : forms)
+    if (modifiers_fit(form, instruction.mods) && operands_fit(form, instruction)) return &form;
+  for (const Form& form : forms)
+    if (operands_fit(form, instruction)) return &form;
   return nullptr;
 }
 

@@ -82,6 +82,9 @@ const Parser::DecodedOpcode* Parser::decode(const Token& mnemonic) {
     if (!decode_word(word, mnemonic, &out)) return nullptr;
     rest.remove_prefix(word.size());
   }
+  const std::vector<Form>& forms = info(out.op).forms;
+  for (uint16_t i = 0; i < forms.size(); ++i)
+    if (modifiers_fit(forms[i], out.mods)) out.forms.push_back(i);
   return &out;
 }
 
@@ -98,6 +101,12 @@ bool Parser::parse_instruction(const Token& mnemonic, uint32_t guard, bool guard
   instruction.loc = loc_;
   bool ok = instruction.op == Op::call ? parse_call(&instruction) : parse_operands(&instruction);
   if (!ok || !expect(";")) return false;
+  const std::vector<Form>& forms = info(instruction.op).forms;
+  for (uint16_t i : decoded->forms) {
+    if (!operands_fit(forms[i], instruction)) continue;
+    instruction.form = i;
+    break;
+  }
   function_.body.emplace_back(std::move(instruction));
   return true;
 }

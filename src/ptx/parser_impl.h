@@ -55,6 +55,7 @@ class Parser {
   struct DecodedOpcode {
     Op op{};
     Modifiers mods;
+    std::vector<uint16_t> forms;  // of info(op).forms, which the modifiers fit
   };
   struct Declarator {  // what precedes a variable's name
     Space space{};

@@ -3,75 +3,47 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ptx/verifier.h"
 
 namespace ptxbench::ptx {
 namespace {
 
-using Kind = Requirement::Kind;
-
-// A feature needs more than the opcode alone does.
-void raise(Requirement* r, int ptx, int sm, Kind kind = Kind::at_least) {
-  if (ptx > r->ptx) r->ptx = ptx;
-  if (r->kind == Kind::tcgen05 || r->kind == Kind::exactly_a) return;
-  if (sm > r->sm || (sm == r->sm && kind != Kind::at_least)) {
-    r->sm = sm;
-    r->kind = kind;
-  }
+bool satisfies(const TargetChoice& choice, const Target& t) {
+  if (choice.suffix == 0) return t.sm >= choice.sm;
+  if (choice.suffix == 'a') return t.sm == choice.sm && t.suffix == 'a';
+  return t.suffix != 0 && t.sm >= choice.sm && t.sm / 10 == choice.sm / 10;
 }
 
-void raise_for_modifiers(const Instruction& i, Requirement* r) {
-  const Modifiers& m = i.mods;
-  if (m.has(Mod::cta_group_1) || m.has(Mod::cta_group_2)) raise(r, 86, 100, Kind::tcgen05);
-  if (m.has(Mod::tile_gather4) || m.has(Mod::tile_scatter4)) raise(r, 86, 100);
-  if (m.has(Mod::im2col_w) || m.has(Mod::im2col_w_128)) raise(r, 86, 100);
-  if (m.has(Mod::cp_mask)) raise(r, 86, 100);
-  if (m.has(Mod::v8) && (i.op == Op::ld || i.op == Op::st)) raise(r, 88, 100);
-  if (m.has(Mod::block_scale) && i.op == Op::mma) raise(r, 87, 120, Kind::a_and_later);
-  if (m.has(Mod::kind_f8f6f4) && i.op == Op::mma) raise(r, 87, 120, Kind::a_and_later);
-  if (m.has(Mod::cluster)) raise(r, 78, 90);
-  if (m.has(Mod::proxy) && i.op == Op::fence && !m.has(Mod::alias)) raise(r, 80, 90);
-  if (m.has(Mod::mbarrier_init) && i.op == Op::fence) raise(r, 80, 90);
-  if (m.has(Mod::expect_tx) || (m.has(Mod::parity) && i.op == Op::mbarrier_try_wait))
-    raise(r, 80, 90);
-  if ((i.op == Op::ldmatrix || i.op == Op::stmatrix) && m.shape.m == 16)
-    raise(r, 86, 100, Kind::a_and_later);
+bool concerns(const WordNeed& need, const Modifiers& mods) {
+  if ((need.mods & mods.flags).any()) return true;
+  for (Type type : mods.types)
+    if ((need.types >> static_cast<unsigned>(type)) & 1) return true;
+  for (Space space : mods.spaces)
+    if ((need.spaces >> static_cast<unsigned>(space)) & 1) return true;
+  return false;
 }
 
-void raise_for_type(const Instruction& i, Type type, Requirement* r) {
-  switch (type) {
-    case Type::f32x2:
-      raise(r, 86, 100);
-      break;
-    case Type::e4m3:
-    case Type::e5m2:
-      if (i.op == Op::mma) raise(r, 84, 89);
-      break;
-    case Type::e4m3x2:
-    case Type::e5m2x2:
-      raise(r, 78, 89);
-      break;
-    case Type::e2m1x2:
-    case Type::e2m3x2:
-    case Type::e3m2x2:
-    case Type::ue8m0x2:
-    case Type::e4m3x4:
-    case Type::e5m2x4:
-    case Type::e2m3x4:
-    case Type::e3m2x4:
-    case Type::e2m1x4:
-      if (i.op == Op::cvt) raise(r, 86, 100, Kind::a_and_later);
-      break;
-    case Type::f32:
-      if (i.op == Op::redux_sync) raise(r, 86, 100, Kind::a_and_later);
-      break;
-    case Type::bf16:
-    case Type::bf16x2:
-      if (i.op == Op::add || i.op == Op::sub || i.op == Op::mul) raise(r, 78, 90);
-      break;
-    default:
-      break;
+bool satisfied_by_all_of(const Requirement& r, const Requirement& stricter) {
+  for (uint8_t i = 0; i < stricter.count; ++i) {
+    const TargetChoice& choice = stricter.any_of[i];
+    if (!satisfies(r, Target{choice.sm, choice.suffix})) return false;
   }
+  return true;
+}
+
+bool moves_256_bits(const Instruction& i) {
+  if (i.op != Op::ld && i.op != Op::st) return false;
+  int element = bits(i.mods.type());
+  return (i.mods.has(Mod::v8) && element == 32) || (i.mods.has(Mod::v4) && element == 64);
+}
+
+// Both must hold: keeps the stricter targets (those of the table are nested).
+void add(const Requirement& more, Requirement* r) {
+  int ptx = std::max(r->ptx, more.ptx);
+  if (satisfied_by_all_of(*r, more)) *r = more;
+  r->ptx = ptx;
 }
 
 }  // namespace
@@ -93,40 +65,38 @@ Target parse_target(std::string_view text) {
 }
 
 bool satisfies(const Requirement& r, const Target& t) {
-  switch (r.kind) {
-    case Kind::at_least:
-      return t.sm >= r.sm;
-    case Kind::exactly_a:
-      return t.sm == r.sm && t.suffix == 'a';
-    case Kind::a_and_later:
-      return t.sm >= r.sm && t.suffix != 0;
-    case Kind::tcgen05:
-      return t.sm >= 100 && t.sm < 120 && t.suffix != 0;
-  }
+  for (uint8_t i = 0; i < r.count; ++i)
+    if (satisfies(r.any_of[i], t)) return true;
   return false;
 }
 
 std::string to_string(const Requirement& r) {
-  switch (r.kind) {
-    case Kind::at_least:
-      return fmt::format("sm_{} or later", r.sm);
-    case Kind::exactly_a:
-      return fmt::format("sm_{}a", r.sm);
-    case Kind::a_and_later:
-      return fmt::format("sm_{}a or a later architecture-specific target", r.sm);
-    case Kind::tcgen05:
-      return "sm_100a, sm_101a, sm_103a or sm_110a";
+  std::string out;
+  for (uint8_t i = 0; i < r.count; ++i) {
+    const TargetChoice& c = r.any_of[i];
+    if (i > 0) out += i + 1 == r.count ? " or " : ", ";
+    out += fmt::format("sm_{}", c.sm);
+    if (c.suffix == 'a') out += "a";
+    if (c.suffix == 0) out += " or later";
+    if (c.suffix == 'f') out += "a/f";
   }
-  return {};
+  return out;
+}
+
+Requirement requirement_of(const Instruction& instruction, const Form& form) {
+  Requirement r = form.requirement;
+  for (const WordNeed& need : info(instruction.op).needs)
+    if (concerns(need, instruction.mods)) add(need.requirement, &r);
+  for (const WordNeed& need : common_needs())
+    if (concerns(need, instruction.mods)) add(need.requirement, &r);
+  if (moves_256_bits(instruction))
+    add(Requirement{.ptx = 88, .count = 1, .any_of = {TargetChoice{100, 0}}}, &r);
+  return r;
 }
 
 Requirement requirement_of(const Instruction& instruction) {
-  Requirement r = info(instruction.op).requirement;
-  raise_for_modifiers(instruction, &r);
-  for (Type type : instruction.mods.types) raise_for_type(instruction, type, &r);
-  for (Space space : instruction.mods.spaces)
-    if (space == Space::shared_cluster) raise(&r, 78, 90);
-  return r;
+  const Form* form = matching_form(instruction);
+  return requirement_of(instruction, form ? *form : info(instruction.op).forms.front());
 }
 
 }  // namespace ptxbench::ptx

@@ -22,10 +22,12 @@ struct Target {
 // "sm_90a"; sm is 0 when the text is no target.
 Target parse_target(std::string_view text);
 bool satisfies(const Requirement& requirement, const Target& target);
-// "sm_90a", "sm_100 or later", ...
+// "sm_90a", "sm_100 or later", "sm_100a/f or sm_110a/f" (the targets of those families), ...
 std::string to_string(const Requirement& requirement);
 
-// The strictest requirement of the instruction, its modifiers and types included.
+// What the instruction needs in this form, single modifiers and types included; and in the form
+// that it fits.
+Requirement requirement_of(const Instruction& instruction, const Form& form);
 Requirement requirement_of(const Instruction& instruction);
 
 }  // namespace ptxbench::ptx

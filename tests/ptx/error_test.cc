@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "4 elements"},
         Refused{"no_type", "sm_90a", "add %r1, %r2, %r3;", "ptx-operands", "needs a type"},
         Refused{"no_lo", "sm_90a", "mul.s32 %r1, %r2, %r3;", "ptx-operands", ".lo"},
-        Refused{"no_compare", "sm_90a", "setp.s32 %p1, %r2, %r3;", "ptx-operands", "comparison"},
+        Refused{"no_compare", "sm_90a", "setp.s32 %p1, %r2, %r3;", "ptx-operands", "needs .eq"},
         Refused{"accumulators", "sm_90a",
                 "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {%f1,%f2,%f3,%f4}, %rd1, "
                 "%rd2, %p1, 1, 1, "
