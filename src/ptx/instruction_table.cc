@@ -101,7 +101,11 @@ bool modifiers_fit(const Form& form, const Modifiers& mods) {
 bool fits(const OperandPattern& p, const Operand& o) {
   using Kind = Operand::Kind;
   bool number = o.kind == Kind::integer || o.kind == Kind::floating;
-  bool many = p.elements != OperandPattern::Elements::one && o.kind == Kind::vector;
+  using Elements = OperandPattern::Elements;
+  bool many = p.elements != Elements::one && o.kind == Kind::vector;
+  if ((p.elements == Elements::fixed || p.elements == Elements::any) && !many &&
+      o.kind != Kind::pair)
+    return p.may_sink && o.kind == Kind::sink;
   bool value = (p.special && o.kind == Kind::special) ||
                (p.any_value && (o.kind == Kind::variable || o.kind == Kind::function));
   switch (p.role) {

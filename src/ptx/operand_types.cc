@@ -190,8 +190,12 @@ Complaint OperandChecker::wrong_register(const Operand& o, const Wanted& w) {
 }
 
 Complaint OperandChecker::reg(const Operand& o, const OperandPattern& p, const Wanted& w) {
-  if (o.selector > 4) return {};  // parts of video operands
   const Register& r = c_.reg(o);
+  if (o.selector > 4) {  // parts of video operands
+    if (name(i_.op)[0] != 'v') return fmt::format("{} takes no part of a register", mnemonic(i_));
+    if (o.negated && i_.op != Op::vmad) return fmt::format("{} negates nothing", mnemonic(i_));
+    return {};
+  }
   bool predicate = p.role == Role::predicate_destination || p.role == Role::predicate_source ||
                    w.type == Type::pred;
   if (predicate && r.type != Type::pred)

@@ -23,6 +23,27 @@ bool split_range(std::string_view name, std::string_view* prefix, uint32_t* numb
   return true;
 }
 
+// The fundamental types; packed and narrow formats live in .bN registers.
+bool is_register_type(Type type) {
+  switch (type) {
+    case Type::pred:
+    case Type::f16:
+    case Type::f16x2:
+    case Type::f32:
+    case Type::f64:
+      return true;
+    case Type::b1:
+    case Type::u2:
+    case Type::s2:
+    case Type::u4:
+    case Type::s4:
+    case Type::b1024:
+      return false;
+    default:
+      return type < Type::u16x2;
+  }
+}
+
 }  // namespace
 
 bool Parser::begin_function(Function f, uint32_t slot) {
@@ -263,7 +284,11 @@ bool Parser::parse_body_directive() {
 // ".reg" is taken: .type %r<37>, p, q;
 bool Parser::parse_registers() {
   Declarator d;
+  const Token at = lexer_.peek();
   if (!parse_declarator(&d)) return false;
+  if (!is_register_type(d.type))
+    return fail(at, fmt::format("there are no registers of type .{}; .b{} holds them",
+                                ptx::name(d.type), bits(d.type)));
   do {
     Token name;
     if (!expect_identifier("a register's name", &name)) return false;

@@ -154,8 +154,10 @@ bool Parser::parse_module_variables(Linkage linkage) {
   const Token at = lexer_.peek();
   if (!parse_declarator(&d)) return false;
   if (d.space != Space::global && d.space != Space::const_ && d.space != Space::shared &&
-      d.space != Space::local && d.space != Space::tex)
-    return fail(at, "a declaration at module scope needs .global, .const, .shared or .local");
+      d.space != Space::tex)
+    return fail(at, d.space == Space::local
+                        ? "a variable at module scope cannot be .local"
+                        : "a declaration at module scope needs .global, .const or .shared");
   do {
     Token name;
     Variable v;
@@ -187,6 +189,9 @@ bool Parser::add_module_variable(Variable v, const Token& name) {
 
 bool Parser::parse_initializer(Variable* v) {
   const Token at = lexer_.peek();
+  if (v->space == Space::shared || v->space == Space::local || v->space == Space::param)
+    return fail(
+        at, fmt::format("'{}' lies in .{}, which has no initial values", v->name, name(v->space)));
   if (v->dims.empty() && v->vector == 1) {
     bool braced = accept("{");
     if (!parse_init_element(v) || (braced && !expect("}"))) return false;

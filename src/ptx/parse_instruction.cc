@@ -24,6 +24,24 @@ bool may_repeat(Op op, Mod mod) {
   return op == Op::createpolicy_fractional || op == Op::createpolicy_range;
 }
 
+// .b3210 and .h10 of the SIMD video instructions: four bytes, or two halves, out of two registers
+// (as a mask: any of .b3210's digits). Kept as selector 11 and 12 with an octal digit for each part
+// in value.
+bool simd_selector(std::string_view text, Operand* out) {
+  bool bytes = text.starts_with(".b");
+  size_t most = bytes ? 4 : 2;
+  if ((!bytes && !text.starts_with(".h")) || text.size() < 4 || text.size() > most + 2)
+    return false;
+  uint64_t value = 1;  // a leading one keeps leading zeros
+  for (char ch : text.substr(2)) {
+    if (ch < '0' || ch > (bytes ? '7' : '3')) return false;
+    value = value << 3 | static_cast<uint64_t>(ch - '0');
+  }
+  out->selector = bytes ? 11 : 12;
+  out->value = value;
+  return true;
+}
+
 }  // namespace
 
 bool Parser::decode_word(std::string_view word, const Token& at, DecodedOpcode* out) {
@@ -166,6 +184,14 @@ bool Parser::parse_simple_operand(Operand* out, size_t depth) {
     if (out->kind != Operand::Kind::reg) return fail(token, "'!' applies to a predicate register");
     return true;
   }
+  if (token.is("-")) {  // -%r3.b1, of vmad
+    Lexer before = lexer_;
+    lexer_.next();
+    bool name = lexer_.peek().kind == Token::Kind::identifier;
+    out->negated = name && !lexer_.peek().is_identifier("WARP_SZ");
+    if (out->negated) return parse_name_operand(out);
+    lexer_ = before;
+  }
   if (at_constant()) {
     Constant c;
     if (!parse_constant(&c)) return false;
@@ -240,6 +266,10 @@ bool Parser::parse_selector(Operand* out) {
       return fail(token, fmt::format("'{}' has no element '{}'",
                                      function_.registers[out->index].name, token.text));
     out->selector = static_cast<uint8_t>(i + 1);
+    lexer_.next();
+    return true;
+  }
+  if (simd_selector(token.text, out)) {
     lexer_.next();
     return true;
   }

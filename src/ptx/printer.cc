@@ -42,7 +42,7 @@ class Printer {
   void call(const Instruction& i);
   const std::string& variable_name(const Operand& o) const;
   void offset(int64_t value);
-  void selector(uint8_t selector);
+  void selector(const Operand& operand);
   void special(const Operand& o);
   void sections();
 
@@ -224,7 +224,15 @@ void Printer::offset(int64_t value) {
   if (value) put("+{}", value);  // "+-16": ptxas takes no "-16" here
 }
 
-void Printer::selector(uint8_t selector) {
+void Printer::selector(const Operand& operand) {
+  uint8_t selector = operand.selector;
+  if (selector > 10) {  // parts of a SIMD video operand, an octal digit each behind a leading one
+    std::string digits;
+    for (uint64_t value = operand.value; value > 1; value >>= 3)
+      digits.insert(digits.begin(), static_cast<char>('0' + (value & 7)));
+    put(".{}{}", selector == 11 ? "b" : "h", digits);
+    return;
+  }
   static constexpr std::string_view kText[] = {"",    ".x",  ".y",  ".z",  ".w", ".b0",
                                                ".b1", ".b2", ".b3", ".h0", ".h1"};
   put("{}", kText[selector]);
@@ -251,11 +259,14 @@ void Printer::elements(const Operand& o, char open, char close) {
 
 void Printer::operand(const Operand& o) {
   using Kind = Operand::Kind;
-  if (o.negated) put("!");
+  if (o.negated) {
+    bool predicate = function_->registers[o.index].type == Type::pred;
+    put("{}", predicate ? "!" : "-");
+  }
   switch (o.kind) {
     case Kind::reg:
       put("{}", function_->registers[o.index].name);
-      selector(o.selector);
+      selector(o);
       break;
     case Kind::special:
       special(o);
@@ -288,7 +299,7 @@ void Printer::operand(const Operand& o) {
       } else {
         put("{}",
             o.base == Operand::Base::reg ? function_->registers[o.index].name : variable_name(o));
-        selector(o.selector);
+        selector(o);
         offset(o.offset);
       }
       for (const Operand& e : o.elements) {

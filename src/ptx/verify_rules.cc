@@ -180,7 +180,16 @@ Complaint leading_words(const Context& c) {
                                          {Op::mbarrier_arrive, Mod::expect_tx},
                                          {Op::mbarrier_arrive, Mod::noComplete},
                                          {Op::mbarrier_arrive_drop, Mod::expect_tx},
-                                         {Op::mbarrier_arrive_drop, Mod::noComplete}};
+                                         {Op::mbarrier_arrive_drop, Mod::noComplete},
+                                         {Op::setmaxnreg, Mod::inc},
+                                         {Op::setmaxnreg, Mod::dec},
+                                         {Op::wmma_load, Mod::mat_a},
+                                         {Op::wmma_load, Mod::mat_b},
+                                         {Op::wmma_load, Mod::mat_c},
+                                         {Op::wmma_store, Mod::mat_d},
+                                         {Op::tcgen05_wait, Mod::ld_},
+                                         {Op::tcgen05_wait, Mod::st_},
+                                         {Op::clusterlaunchcontrol_try_cancel, Mod::async}};
   const Modifiers& mods = c.instruction.mods;
   for (const Leading& leading : kLeading) {
     if (leading.op != c.instruction.op || !mods.has(leading.mod) || mods.spelled == 0) continue;
@@ -220,6 +229,8 @@ std::optional<Space> address_space(const Instruction& i, size_t k) {
     case Op::suq:
     case Op::cp_async_mbarrier_arrive:
     case Op::prefetch:
+    case Op::wmma_load:
+    case Op::wmma_store:
       return {};
     case Op::st_async:
     case Op::red_async:
@@ -367,14 +378,32 @@ Complaint tensor_core(const Context& c) {
   return {};
 }
 
-// Gradients are vectors, also of one element.
+// Coordinates of a texture or surface (padded to a power of two, an array's index among them), and
+// as many gradients as the geometry has dimensions, padded too.
 Complaint texture(const Context& c) {
   const Instruction& i = c.instruction;
-  if (!i.mods.has(Mod::grad)) return {};
-  size_t map = 1;
-  for (size_t k = map + 1; k < map + 3 && k < i.operands.size(); ++k)
-    if (i.operands[k].kind != Operand::Kind::vector)
-      return fmt::format("{} needs its gradients as vectors", mnemonic(i));
+  struct Geometry {
+    Mod mod;
+    size_t coordinates, gradients;
+  };
+  static constexpr Geometry kGeometries[] = {
+      {Mod::dim1d, 1, 1}, {Mod::dim2d, 2, 2},   {Mod::dim3d, 4, 4},
+      {Mod::a1d, 2, 1},   {Mod::a2d, 4, 2},     {Mod::cube, 4, 4},
+      {Mod::acube, 4, 4}, {Mod::dim2dms, 4, 0}, {Mod::a2dms, 4, 0}};
+  for (const Geometry& g : kGeometries) {
+    if (!i.mods.has(g.mod)) continue;
+    for (const Operand& o : i.operands) {
+      if (o.kind != Operand::Kind::address) continue;
+      bool vector = !o.elements.empty() && o.elements.back().kind == Operand::Kind::vector;
+      if (!vector || o.elements.back().elements.size() != g.coordinates)
+        return fmt::format("{} needs a vector of {} coordinate{}", mnemonic(i), g.coordinates,
+                           g.coordinates == 1 ? "" : "s");
+    }
+    for (size_t k = 2; i.mods.has(Mod::grad) && k < 4 && k < i.operands.size(); ++k)
+      if (element_count(i.operands[k]) != g.gradients)
+        return fmt::format("{} needs gradients of {} element{}", mnemonic(i), g.gradients,
+                           g.gradients == 1 ? "" : "s");
+  }
   return {};
 }
 
@@ -447,7 +476,14 @@ Complaint special_rule(const Context& c, const Form& form) {
     case Op::tcgen05_dealloc:
       return columns(c);
     case Op::tex:
+    case Op::tld4:
+    case Op::suld:
+    case Op::sust:
+    case Op::sured:
       return texture(c);
+    case Op::cp_async_bulk:
+    case Op::cp_reduce_async_bulk:
+      return in_range(i, 2, 0, INT64_MAX, 16, "the size");
     case Op::bfe:
     case Op::bfi:
       return field(c);
