@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <optional>
 
 #include "ptx/parser.h"
@@ -190,7 +191,13 @@ Complaint leading_words(const Context& c) {
                                          {Op::tcgen05_wait, Mod::ld_},
                                          {Op::tcgen05_wait, Mod::st_},
                                          {Op::clusterlaunchcontrol_try_cancel, Mod::async}};
+  static constexpr auto kConcerned = [] {
+    std::array<bool, kOpCount> ops{};
+    for (const Leading& leading : kLeading) ops[static_cast<size_t>(leading.op)] = true;
+    return ops;
+  }();
   const Modifiers& mods = c.instruction.mods;
+  if (!kConcerned[static_cast<size_t>(c.instruction.op)]) return {};
   for (const Leading& leading : kLeading) {
     if (leading.op != c.instruction.op || !mods.has(leading.mod) || mods.spelled == 0) continue;
     auto is = [&](uint8_t k, Mod mod) {
@@ -514,7 +521,7 @@ Complaint check_rules(const Context& c, const Form& form) {
   const Instruction& i = c.instruction;
   if (Complaint bad = leading_words(c)) return bad;
   if (Complaint bad = special_rule(c, form)) return bad;
-  if (name(i.op).starts_with("tcgen05.")) {
+  if (i.op >= Op::tcgen05_alloc && i.op <= Op::tcgen05_wait) {
     bool shared = i.op == Op::tcgen05_alloc || i.op == Op::tcgen05_commit;
     if (!shared) return tensor_memory_address(c);
   }

@@ -128,6 +128,19 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"negated", "sm_90a", "add.s32 %r1, !%r2, 0;", "ptx-operands", "cannot be negated"}),
     [](const auto& info) { return info.param.name; });
 
+// One misspelt modifier among 5,000 lines: the line, the word, the nearest legal one.
+TEST(SyntaxError, MisspeltModifierInALongFile) {
+  std::string body;
+  for (int i = 0; i < 5000; ++i)
+    body += i == 3210 ? "ld.relaxed.gpu.global.L1::no_alocate.u32 %r1, [%rd1];\n"
+                      : "fma.rn.f32 %f1, %f2, %f3, %f1;\n";
+  auto module = parse(kernel(body), "long.ptx");
+  ASSERT_FALSE(module.ok());
+  EXPECT_EQ(module.error().to_string(),
+            "long.ptx:3217:23: '.L1::no_alocate' is no modifier of ld; did you mean "
+            "'.L1::no_allocate'?");
+}
+
 TEST(Verifier, OldVersionIsRefused) {
   std::string text = kernel("tcgen05.wait::ld.sync.aligned;", "sm_100a");
   text.replace(text.find("9.0"), 3, "8.5");
