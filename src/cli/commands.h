@@ -20,6 +20,8 @@ void add_record(CLI::App& app, int& exit_code);
 void add_eval(CLI::App& app, int& exit_code);
 void add_emulate(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
+void add_report(CLI::App& app, int& exit_code);
+void add_runs(CLI::App& app, int& exit_code);
 
 // One line on stderr, control characters made visible; returns kFailure.
 int fail(const Error& error);

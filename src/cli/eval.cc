@@ -94,6 +94,16 @@ Result<void> write_trace(const EvalOptions& options, const bench::EvalRequest& r
   return write_json(options.trace, bench::to_trace(verdict, inputs, now()));
 }
 
+// The verdict together with the source that its findings point into.
+nlohmann::json document(const bench::Verdict& verdict, const bench::Candidate& candidate) {
+  nlohmann::json json = to_json(verdict);
+  if (candidate.source.empty()) return json;
+  json["candidate"]["file"] = candidate.file_name;
+  json["candidate"]["first_line"] = candidate.first_line;
+  json["candidate"]["source"] = candidate.source;
+  return json;
+}
+
 int eval(EvalOptions options) {
   if (auto seed = apply_trace(options); !seed.ok()) {
     return fail(seed.error());
@@ -116,7 +126,7 @@ int eval(EvalOptions options) {
     return fail(written.error());
   if (options.json != "-")
     print(verdict_text(*verdict, candidate.source, candidate.first_line, Style()));
-  if (auto written = write_json(options.json, to_json(*verdict)); !written.ok())
+  if (auto written = write_json(options.json, document(*verdict, candidate)); !written.ok())
     return fail(written.error());
   if (auto written = write_tile_map(options.tile_map, *verdict); !written.ok())
     return fail(written.error());

@@ -46,6 +46,8 @@ int main(int argc, char** argv) {
   cli::add_record(app, exit_code);
   cli::add_emulate(app, exit_code);
   cli::add_inspect(app, exit_code);
+  cli::add_report(app, exit_code);
+  cli::add_runs(app, exit_code);
   app.footer("Exit codes: 0 done, 1 the candidate fell short, 2 usage or infrastructure error.");
   try {
     app.parse(argc, argv);

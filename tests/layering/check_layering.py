@@ -22,7 +22,8 @@ FLOORS = {
     "cudart": 4,
     "device": 5,
     "bench": 6,
-    "te": 9,
+    "store": 7,
+    "te": 9, "report": 9,
     "cli": 10,
 }
 # Rooms that know fewer than their floor allows, whatever lies below them.
