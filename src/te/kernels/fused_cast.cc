@@ -18,6 +18,8 @@ Sides sides(CastTile tile) {
   switch (tile) {
     case CastTile::t64x64:
       return {64, 64};
+    case CastTile::t64x128:
+      return {64, 128};
     case CastTile::t128x128:
       return {128, 128};
     case CastTile::t64x256:
@@ -64,15 +66,21 @@ std::string FusedCastPlan::describe() const {
                      down_first ? "down" : "across");
 }
 
-FusedCastPlan plan_fused_cast(const FusedCast& c, int sms) {
+FusedCastPlan cut(const FusedCast& c, CastTile tile) {
+  const Sides s = sides(tile);
   FusedCastPlan plan;
-  plan.vector = fits_vectors(c);
-  // Large tiles write whole cache lines of both copies; they need enough CTAs to go around twice.
-  if (plan.vector && divide_up(c.rows, 128) * divide_up(c.cols, 128) >= 2 * int64_t{sms})
-    plan.tile = CastTile::t128x128;
-  const Sides s = sides(plan.tile);
+  plan.tile = tile;
   plan.tile_rows = static_cast<uint32_t>(divide_up(c.rows, s.rows));
   plan.tile_cols = static_cast<uint32_t>(divide_up(c.cols, s.cols));
+  return plan;
+}
+
+FusedCastPlan plan_fused_cast(const FusedCast& c, int sms) {
+  const bool vector = fits_vectors(c);
+  // Large tiles write whole cache lines of both copies; they need enough CTAs to go around twice.
+  const bool large = vector && divide_up(c.rows, 128) * divide_up(c.cols, 128) >= 2 * int64_t{sms};
+  FusedCastPlan plan = cut(c, large ? CastTile::t128x128 : CastTile::t64x64);
+  plan.vector = vector;
   // Columns of tiles that end early add up their bias gradients while others still run.
   plan.down_first = c.dbias != nullptr;
   return plan;

@@ -13,10 +13,11 @@
 
 namespace ptxbench::te::device {
 
-// ---- sources: kOutputs values per element; kBatch rows are loaded before the first is used ----
+// ---- sources: kOutputs values per element; kBatch rows are loaded before the first is used;
+// kMinThreads of a multiprocessor must find registers ----
 
 struct PlainBf16 {
-  static constexpr int kOutputs = 1, kBatch = 8;
+  static constexpr int kOutputs = 1, kBatch = 8, kMinThreads = 1024;
   struct Raw {
     uint4 x;
   };
@@ -31,7 +32,7 @@ struct PlainBf16 {
 };
 
 struct PlainF32 {
-  static constexpr int kOutputs = 1, kBatch = 4;
+  static constexpr int kOutputs = 1, kBatch = 4, kMinThreads = 768;
   struct Raw {
     float x[8];
   };
@@ -71,7 +72,7 @@ struct GeluForward : PlainBf16 {
 
 // silu(gate) * up; a row is the gates, then the ups.
 struct SwigluForward {
-  static constexpr int kOutputs = 1, kBatch = 4;
+  static constexpr int kOutputs = 1, kBatch = 4, kMinThreads = 768;
   struct Raw {
     uint4 gate, up;
   };
@@ -91,7 +92,7 @@ struct SwigluForward {
 };
 
 struct GeluBackward {
-  static constexpr int kOutputs = 1, kBatch = 4;
+  static constexpr int kOutputs = 1, kBatch = 4, kMinThreads = 768;
   struct Raw {
     uint4 grad, x;
   };
@@ -113,7 +114,7 @@ struct GeluBackward {
 
 // Gradients of gate and up, beside each other as in the input.
 struct SwigluBackward {
-  static constexpr int kOutputs = 2, kBatch = 2;
+  static constexpr int kOutputs = 2, kBatch = 2, kMinThreads = 512;
   struct Raw {
     uint4 grad, gate, up;
   };
@@ -292,11 +293,17 @@ cudaError_t launch_shape(const FusedCastArgs& args, cudaStream_t stream) {
   if (!args.vector) return launch_tile<Source, kFormat, Tile<64, 8>, false, 8>(args, stream);
   switch (args.tile) {
     case CastTile::t64x64:
-      return launch_tile<Source, kFormat, Tile<64, 8>, true, 8>(args, stream);
+      return launch_tile<Source, kFormat, Tile<64, 8>, true, Source::kMinThreads / 64>(args,
+                                                                                       stream);
+    case CastTile::t64x128:
+      return launch_tile<Source, kFormat, Tile<128, 16>, true, Source::kMinThreads / 128>(args,
+                                                                                          stream);
     case CastTile::t128x128:
-      return launch_tile<Source, kFormat, Tile<256, 16>, true, 3>(args, stream);
+      return launch_tile<Source, kFormat, Tile<256, 16>, true, Source::kMinThreads / 256>(args,
+                                                                                          stream);
     case CastTile::t64x256:
-      return launch_tile<Source, kFormat, Tile<256, 32>, true, 3>(args, stream);
+      return launch_tile<Source, kFormat, Tile<256, 32>, true, Source::kMinThreads / 256>(args,
+                                                                                          stream);
   }
   return cudaErrorInvalidValue;
 }

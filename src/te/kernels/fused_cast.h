@@ -46,6 +46,8 @@ struct FusedCastPlan {
       const;  // "128x128 tiles, 64 down x 32 across, 16-byte accesses, down first"
 };
 
+// A plan with a given tile: only the numbers of tiles are filled in.
+FusedCastPlan cut(const FusedCast& call, CastTile tile);
 // How a shape is cut, from its size, alignment and the number of multiprocessors alone.
 FusedCastPlan plan_fused_cast(const FusedCast& call, int sms);
 size_t fused_cast_workspace(CastOp op, int64_t rows, int64_t cols);  // bytes, for dbias

@@ -69,17 +69,21 @@ std::string NormPlan::describe() const {
                      row_blocks, vector ? "16-byte accesses" : "element by element");
 }
 
-NormPlan plan_norm_forward(const NormForward& c) {
+NormPlan cut(const NormForward& c, NormTile tile) {
+  const Sides s = sides(tile);
   NormPlan plan;
-  plan.vector = fits_vectors(c);
-  for (NormTile tile : {NormTile::t64x256, NormTile::t32x512, NormTile::t32x1024,
-                        NormTile::t16x2048, NormTile::t16x4096}) {
-    plan.tile = tile;
-    if (c.cols <= kMostCtas * sides(tile).cols) break;
-  }
-  const Sides s = sides(plan.tile);
+  plan.tile = tile;
   plan.cluster = static_cast<uint32_t>((c.cols + s.cols - 1) / s.cols);
   plan.row_blocks = static_cast<uint32_t>((c.rows + s.rows - 1) / s.rows);
+  return plan;
+}
+
+NormPlan plan_norm_forward(const NormForward& c) {
+  NormTile tile = NormTile::t16x4096;
+  for (NormTile t : {NormTile::t16x2048, NormTile::t32x1024, NormTile::t32x512, NormTile::t64x256})
+    if (c.cols <= kMostCtas * sides(t).cols) tile = t;
+  NormPlan plan = cut(c, tile);
+  plan.vector = fits_vectors(c);
   return plan;
 }
 

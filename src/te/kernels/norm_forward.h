@@ -48,6 +48,8 @@ struct NormPlan {
       const;  // "32x512 tiles, clusters of 8, 256 blocks of rows, 16-byte accesses"
 };
 
+// A plan with a given tile: only cluster and blocks of rows are filled in.
+NormPlan cut(const NormForward& call, NormTile tile);
 NormPlan plan_norm_forward(const NormForward& call);
 
 // One kernel launch on `stream`. Errors "usage" (names the argument) and "cuda".

@@ -175,10 +175,10 @@ TEST(FusedCast, ActivationGradientsAndBias) {
 // More tiles than the large shape needs to be chosen, in every kernel that has it.
 TEST(FusedCast, LargeTiles) {
   const Shape s = {2048 + 16, 2560 + 8};
-  DeviceArray<uint16_t> x(test::random_bf16(s.rows * s.cols, 1, 2));
-  for (CastTile tile : {CastTile::t128x128, CastTile::t64x256})
+  const std::vector<uint16_t> in = test::random_bf16(s.rows * s.cols, 1, 2);
+  DeviceArray<uint16_t> x(in);
+  for (CastTile tile : kCastTiles)
     for (bool down_first : {false, true}) {
-      const std::vector<uint16_t> in = test::random_bf16(s.rows * s.cols, 1, 2);
       DeviceArray<uint8_t> data(s.rows * s.cols), transpose(s.rows * s.cols);
       DeviceArray<float> amax(std::vector<float>{0}), dbias(s.cols);
       const size_t bytes = fused_cast_workspace(CastOp::cast_bf16, s.rows, s.cols);
@@ -190,11 +190,8 @@ TEST(FusedCast, LargeTiles) {
       FusedCastPlan plan = plan_fused_cast(call, 132);
       EXPECT_EQ(plan.tile, CastTile::t128x128);
       EXPECT_TRUE(plan.vector);
-      const int64_t tile_rows = tile == CastTile::t128x128 ? 128 : 64,
-                    tile_cols = tile == CastTile::t128x128 ? 128 : 256;
-      plan.tile = tile, plan.down_first = down_first;
-      plan.tile_rows = static_cast<uint32_t>((s.rows + tile_rows - 1) / tile_rows);
-      plan.tile_cols = static_cast<uint32_t>((s.cols + tile_cols - 1) / tile_cols);
+      plan = cut(call, tile);
+      plan.vector = true, plan.down_first = down_first;
       ASSERT_TRUE(fused_cast(call, plan, nullptr).ok());
       const auto got = data.fetch(), turned = transpose.fetch();
       const auto sums = dbias.fetch();

@@ -47,11 +47,8 @@ void check(const Case& c) {
   call.y = dy.get(), call.mean = layer ? dmean.get() : nullptr, call.rstd = drstd.get();
   NormPlan plan = plan_norm_forward(call);
   if (c.force_tile) {
-    const int64_t rows = c.tile == NormTile::t64x512 ? 64 : 16,
-                  cols = c.tile == NormTile::t64x512 ? 512 : 4096;
-    plan.tile = c.tile;
-    plan.cluster = static_cast<uint32_t>((c.cols + cols - 1) / cols);
-    plan.row_blocks = static_cast<uint32_t>((c.rows + rows - 1) / rows);
+    plan = cut(call, c.tile);
+    plan.vector = true;
   }
   auto done = norm_forward(call, plan, nullptr);
   ASSERT_TRUE(done.ok()) << done.error().message;
