@@ -259,7 +259,10 @@ void bench_cast(Table& table, const Options& options, const char* name, CastOp o
       for (bool down : {false, true}) {
         FusedCastPlan p = cut(call_of(0), tile);
         p.vector = true, p.down_first = down;
-        if (p.describe() != chosen.describe()) plans.push_back(p);
+        for (int waves : {0, 3, 6}) {  // CTAs of a multiprocessor ahead
+          p.prefetch = static_cast<uint32_t>(waves * sms);
+          if (p.describe() != chosen.describe()) plans.push_back(p);
+        }
       }
   std::vector<Operation> all;
   for (const FusedCastPlan& plan : plans)
@@ -301,7 +304,10 @@ void bench_norm(Table& table, const Options& options, NormKind kind, bool transp
     for (NormTile tile : kNormTiles) {
       NormPlan p = cut(call_of(0), tile);
       p.vector = true;
-      if (p.cluster <= 8 && p.describe() != chosen.describe()) plans.push_back(p);
+      for (int waves : {0, 2, 3, 4, 6}) {
+        p.prefetch = static_cast<uint32_t>(waves * need(multiprocessors())) / p.cluster;
+        if (p.cluster <= 8 && p.describe() != chosen.describe()) plans.push_back(p);
+      }
     }
   std::vector<Operation> all;
   const std::string name = fmt::format("{}norm to FP8{}", kind == NormKind::layer ? "layer" : "rms",

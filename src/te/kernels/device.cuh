@@ -24,6 +24,12 @@ __device__ __forceinline__ uint16_t load_half_streaming(const void* p) {
   return v;
 }
 
+// Asks L2 for `bytes` (a multiple of 16) at a 16-byte aligned address. PTX ISA,
+// cp.async.bulk.prefetch.
+__device__ __forceinline__ void prefetch_l2(const void* p, uint32_t bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes));
+}
+
 // ---- conversion ----
 
 __device__ __forceinline__ float bf16_low(uint32_t pair) { return __uint_as_float(pair << 16); }
@@ -118,18 +124,28 @@ __device__ __forceinline__ void commit_amax(float v, float* amax, float* scratch
   }
 }
 
+// Counts a CTA; the number of those counted before. One thread calls, after a barrier of the CTA:
+// what the CTA wrote to global memory before is then visible to whoever counts later, and the other
+// way round.
+__device__ __forceinline__ unsigned arrive(unsigned* counter) {
+  unsigned before;
+  asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;"
+               : "=r"(before)
+               : "l"(counter)
+               : "memory");
+  return before;
+}
+
 // One of the CTAs that call with the same counter sees true: the last of `count`. What every one of
 // them wrote to global memory before is then visible to it, and the counter is zero again.
 __device__ __forceinline__ bool last_to_arrive(unsigned* counter, unsigned count) {
   __shared__ bool last;
-  __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
-    last = atomicAdd(counter, 1u) == count - 1;
+    last = arrive(counter) == count - 1;
     if (last) *counter = 0;
   }
   __syncthreads();
-  if (last) __threadfence();
   return last;
 }
 

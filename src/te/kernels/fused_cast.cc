@@ -61,9 +61,10 @@ Result<void> check(const FusedCast& c) {
 
 std::string FusedCastPlan::describe() const {
   const Sides s = sides(tile);
-  return fmt::format("{}x{} tiles, {} down x {} across, {}, {} first", s.rows, s.cols, tile_rows,
+  return fmt::format("{}x{} tiles, {} down x {} across, {}, {} first{}", s.rows, s.cols, tile_rows,
                      tile_cols, vector ? "16-byte accesses" : "element by element",
-                     down_first ? "down" : "across");
+                     down_first ? "down" : "across",
+                     prefetch > 0 ? fmt::format(", {} ahead into L2", prefetch) : "");
 }
 
 FusedCastPlan cut(const FusedCast& c, CastTile tile) {
@@ -106,7 +107,7 @@ Result<void> fused_cast(const FusedCast& c, const FusedCastPlan& plan, cudaStrea
   args.in = c.in, args.grad = c.grad, args.out = c.out;
   args.rows = c.rows, args.cols = c.cols;
   args.tile_rows = plan.tile_rows, args.tile_cols = plan.tile_cols;
-  args.down_first = plan.down_first;
+  args.down_first = plan.down_first, args.prefetch = plan.prefetch;
   args.dbias = c.dbias, args.noop = c.noop;
   if (c.dbias != nullptr) {
     args.counters = static_cast<unsigned*>(c.workspace);

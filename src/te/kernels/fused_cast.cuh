@@ -16,11 +16,31 @@ namespace ptxbench::te::device {
 // ---- sources: kOutputs values per element; kBatch rows are loaded before the first is used;
 // kMinThreads of a multiprocessor must find registers ----
 
+// Asks L2 for the tile of a later CTA, so that DRAM stays busy while this one computes and stores.
+// Element size in bytes; `width` of a row in elements.
+__device__ __forceinline__ void prefetch_tile(const FusedCastArgs& a, const void* matrix,
+                                              int64_t width, int64_t offset, int element,
+                                              uint32_t block, int rows, int cols) {
+  if (block >= a.tile_rows * a.tile_cols || threadIdx.x >= rows) return;
+  const int64_t tile_r = a.down_first ? block % a.tile_rows : block / a.tile_cols;
+  const int64_t tile_c = a.down_first ? block / a.tile_rows : block % a.tile_cols;
+  const int64_t row = tile_r * rows + threadIdx.x, col = tile_c * cols;
+  if (row >= a.rows) return;
+  const int64_t left = a.cols - col < cols ? a.cols - col : cols;
+  prefetch_l2(static_cast<const uint8_t*>(matrix) + (row * width + offset + col) * element,
+              static_cast<uint32_t>(left * element));
+}
+
 struct PlainBf16 {
   static constexpr int kOutputs = 1, kBatch = 8, kMinThreads = 1024;
   struct Raw {
     uint4 x;
   };
+  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
+                                                  int cols) {
+    if (a.prefetch == 0) return;
+    prefetch_tile(a, a.in, a.cols, 0, 2, block, rows, cols);
+  }
   template <bool kVector>
   static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
                                              int64_t valid) {
@@ -36,6 +56,11 @@ struct PlainF32 {
   struct Raw {
     float x[8];
   };
+  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
+                                                  int cols) {
+    if (a.prefetch == 0) return;
+    prefetch_tile(a, a.in, a.cols, 0, 4, block, rows, cols);
+  }
   template <bool kVector>
   static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
                                              int64_t valid) {
@@ -76,6 +101,12 @@ struct SwigluForward {
   struct Raw {
     uint4 gate, up;
   };
+  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
+                                                  int cols) {
+    if (a.prefetch == 0) return;
+    prefetch_tile(a, a.in, 2 * a.cols, 0, 2, block, rows, cols);
+    prefetch_tile(a, a.in, 2 * a.cols, a.cols, 2, block, rows, cols);
+  }
   template <bool kVector>
   static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
                                              int64_t valid) {
@@ -96,6 +127,12 @@ struct GeluBackward {
   struct Raw {
     uint4 grad, x;
   };
+  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
+                                                  int cols) {
+    if (a.prefetch == 0) return;
+    prefetch_tile(a, a.grad, a.cols, 0, 2, block, rows, cols);
+    prefetch_tile(a, a.in, a.cols, 0, 2, block, rows, cols);
+  }
   template <bool kVector>
   static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
                                              int64_t valid) {
@@ -118,6 +155,13 @@ struct SwigluBackward {
   struct Raw {
     uint4 grad, gate, up;
   };
+  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
+                                                  int cols) {
+    if (a.prefetch == 0) return;
+    prefetch_tile(a, a.grad, a.cols, 0, 2, block, rows, cols);
+    prefetch_tile(a, a.in, 2 * a.cols, 0, 2, block, rows, cols);
+    prefetch_tile(a, a.in, 2 * a.cols, a.cols, 2, block, rows, cols);
+  }
   template <bool kVector>
   static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
                                              int64_t valid) {
@@ -132,9 +176,9 @@ struct SwigluBackward {
     unpack8(raw.up, v[1]);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      const float gate = v[0][i], up = v[1][i];
-      v[0][i] = grad[i] * up * silu_derivative(gate);
-      v[1][i] = grad[i] * silu(gate);
+      const Silu s = silu_with_derivative(v[0][i]);
+      v[0][i] = grad[i] * v[1][i] * s.derivative;
+      v[1][i] = grad[i] * s.value;
     }
   }
 };
@@ -219,6 +263,7 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
   if (block == 0 && threadIdx.x == 0 && a.out.scale_inv != nullptr)
     *a.out.scale_inv = __frcp_rn(scale);
 
+  if constexpr (kVector) Source::prefetch(a, block + a.prefetch, T::kRows, T::kCols);
   uint2 q[kOutputs][8];
   float bias[kOutputs][8] = {};
   float amax = 0;
@@ -241,12 +286,30 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
           for (int j = 0; j < 8; ++j) bias[o][j] += v[o][j];
         }
         q[o][first + i] = quantize8<kFormat>(v[o], scale);
-        const int64_t at = row + first + i;
-        if (a.out.data != nullptr && at < a.rows)
-          store8<kVector>(a.out.data + at * out_cols + o * a.cols + col, q[o][first + i],
-                          a.cols - col);
       }
     }
+  }
+  // The sums first: the round trip of the counter passes while the copies are stored.
+  __shared__ bool last;
+  if constexpr (kBias) {
+    __shared__ float sums[T::kColumnSums];
+#pragma unroll
+    for (int o = 0; o < kOutputs; ++o) {
+      if (o > 0) __syncthreads();
+      tile_column_sums<T>(bias[o], sums, a.partial + tile_r * out_cols + o * a.cols + col0,
+                          a.cols - col0);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) last = arrive(a.counters + tile_c) == a.tile_rows - 1;
+  }
+#pragma unroll
+  for (int o = 0; o < kOutputs; ++o) {
+    if (a.out.data == nullptr) break;
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (row + i < a.rows)
+        store8<kVector>(a.out.data + (row + i) * out_cols + o * a.cols + col, q[o][i],
+                        a.cols - col);
   }
 #pragma unroll
   for (int o = 0; o < kOutputs; ++o) {
@@ -257,19 +320,15 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
   }
   commit_amax<T::kThreads>(amax, a.out.amax, scratch);
   if constexpr (kBias) {
-    float* sums = reinterpret_cast<float*>(shared);
-    float* partial = a.partial + tile_r * out_cols + col0;
+    __syncthreads();
+    if (!last) return;
+    if (threadIdx.x == 0) a.counters[tile_c] = 0;
+    float* scratch_sums = reinterpret_cast<float*>(shared);
 #pragma unroll
     for (int o = 0; o < kOutputs; ++o) {
       __syncthreads();
-      tile_column_sums<T>(bias[o], sums, partial + o * a.cols, a.cols - col0);
-    }
-    if (!last_to_arrive(a.counters + tile_c, static_cast<unsigned>(a.tile_rows))) return;
-#pragma unroll
-    for (int o = 0; o < kOutputs; ++o) {
-      __syncthreads();
-      add_partial_sums<T>(a.partial + o * a.cols + col0, a.tile_rows, out_cols, a.cols - col0, sums,
-                          a.dbias + o * a.cols + col0);
+      add_partial_sums<T>(a.partial + o * a.cols + col0, a.tile_rows, out_cols, a.cols - col0,
+                          scratch_sums, a.dbias + o * a.cols + col0);
     }
   }
 }

@@ -65,8 +65,9 @@ Result<void> check(const NormForward& c) {
 
 std::string NormPlan::describe() const {
   const Sides s = sides(tile);
-  return fmt::format("{}x{} tiles, clusters of {}, {} blocks of rows, {}", s.rows, s.cols, cluster,
-                     row_blocks, vector ? "16-byte accesses" : "element by element");
+  return fmt::format("{}x{} tiles, clusters of {}, {} blocks of rows, {}{}", s.rows, s.cols,
+                     cluster, row_blocks, vector ? "16-byte accesses" : "element by element",
+                     prefetch > 0 ? fmt::format(", {} ahead into L2", prefetch) : "");
 }
 
 NormPlan cut(const NormForward& c, NormTile tile) {
@@ -104,6 +105,7 @@ Result<void> norm_forward(const NormForward& c, const NormPlan& plan, cudaStream
   args.rows = c.rows, args.cols = c.cols;
   args.epsilon = c.epsilon, args.gamma_offset = c.zero_centered_gamma ? 1.0f : 0.0f;
   args.cluster = plan.cluster, args.row_blocks = plan.row_blocks;
+  args.prefetch = plan.prefetch;
   args.kind = c.kind, args.tile = plan.tile, args.vector = plan.vector;
   return launched(kName, device::launch_norm_forward(args, stream));
 }

@@ -3,75 +3,45 @@
 // differences from it), sends them to every CTA of the cluster, and after one cluster barrier they
 // are merged in a fixed order (Chan et al., "Algorithms for computing the sample variance", 1983):
 // as accurate as two passes, with one exchange.
+#include "te/kernels/cluster.cuh"
 #include "te/kernels/norm_launch.h"
 #include "te/kernels/tile.cuh"
 
 namespace ptxbench::te::device {
 namespace {
 
-constexpr int kMostCtas = 8;  // of a portable cluster
-
-__device__ __forceinline__ uint32_t cluster_rank() {
-  uint32_t r;
-  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
-  return r;
-}
-__device__ __forceinline__ void cluster_arrive_relaxed() {
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;");
-}
-__device__ __forceinline__ void cluster_arrive() {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-}
-__device__ __forceinline__ void cluster_wait() {
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-// Writes to the same place in the shared memory of CTA `rank`.
-__device__ __forceinline__ void store_remote(float2* p, float2 v, uint32_t rank) {
-  const uint32_t here = static_cast<uint32_t>(__cvta_generic_to_shared(p));
-  uint32_t there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
-  asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(there), "f"(v.x), "f"(v.y)
-               : "memory");
-}
-
-// Sums of eight values over the warp; lane l gets that of value l / 4. Halving the set of values at
-// each step takes 9 shuffles instead of 40.
-__device__ __forceinline__ float warp_sum8(float (&v)[8]) {
-#pragma unroll
-  for (int d = 16, half = 4; half > 0; d /= 2, half /= 2) {
-    const bool upper = threadIdx.x & d;
-#pragma unroll
-    for (int i = 0; i < half; ++i) {
-      const float keep = upper ? v[i + half] : v[i], send = upper ? v[i] : v[i + half];
-      v[i] = keep + __shfl_xor_sync(~0u, send, d);
-    }
-  }
-  v[0] += __shfl_xor_sync(~0u, v[0], 2);
-  v[0] += __shfl_xor_sync(~0u, v[0], 1);
-  return v[0];
-}
-
 // Columns of part p (256 columns, one warp's).
-__device__ __forceinline__ float part_columns(int64_t cols, int64_t p) {
-  const int64_t left = cols - p * 256;
+__device__ __forceinline__ float part_columns(int cols, int p) {
+  const int left = cols - p * 256;
   return left >= 256 ? 256.0f : left > 0 ? static_cast<float>(left) : 0.0f;
 }
 
-// (mean, rstd) of a row from the parts; mean is 0 for RMSNorm.
-template <bool kLayer>
-__device__ __forceinline__ float2 merge(const float2* parts, int count, int stride,
+// Sum over kLanes neighbouring lanes.
+template <int kLanes>
+__device__ __forceinline__ float lanes_sum(float v) {
+#pragma unroll
+  for (int d = kLanes / 2; d > 0; d /= 2) v += __shfl_xor_sync(~0u, v, d);
+  return v;
+}
+
+// (mean, rstd) of a row from its parts, which kLanes lanes share; mean is 0 for RMSNorm.
+template <bool kLayer, int kLanes>
+__device__ __forceinline__ float2 merge(const float2* parts, int count, int stride, int lane,
                                         const NormForwardArgs& a) {
+  const int cols = static_cast<int>(a.cols);
+  const float inverse = 1.0f / static_cast<float>(cols);
   float mean = 0, squares = 0;
   if constexpr (kLayer) {
-    for (int p = 0; p < count; ++p) mean += parts[p * stride].x * part_columns(a.cols, p);
-    mean /= static_cast<float>(a.cols);
+    for (int p = lane; p < count; p += kLanes) mean += parts[p * stride].x * part_columns(cols, p);
+    mean = lanes_sum<kLanes>(mean) * inverse;
   }
-  for (int p = 0; p < count; ++p) {
+  for (int p = lane; p < count; p += kLanes) {
     const float2 part = parts[p * stride];
     const float d = part.x - mean;
-    squares += kLayer ? part.y + d * d * part_columns(a.cols, p) : part.y;
+    squares += kLayer ? part.y + d * d * part_columns(cols, p) : part.y;
   }
-  return {mean, 1.0f / sqrtf(squares / static_cast<float>(a.cols) + a.epsilon)};
+  squares = lanes_sum<kLanes>(squares);
+  return {mean, 1.0f / sqrtf(squares * inverse + a.epsilon)};
 }
 
 template <class T, bool kLayer, bool kVector, int kMinBlocks>
@@ -81,7 +51,7 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
   static_assert(T::kTx % 32 == 0);
   // The parts of the cluster's rows [part][row], then the transposed tile.
   extern __shared__ __align__(16) uint8_t shared[];
-  __shared__ float2 stats[T::kRows];
+  __shared__ float2 stats[T::kRows];  // -mean * rstd, rstd
   __shared__ float scratch[T::kThreads / 32];
   float2* parts = reinterpret_cast<float2*>(shared);
   cluster_arrive_relaxed();  // answered before the first access to another CTA's memory
@@ -98,45 +68,69 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
   const uint4 raw_beta =
       kLayer && a.beta != nullptr ? load8<kVector>(a.beta + col, valid) : uint4{0, 0, 0, 0};
 
-  // Statistics of the warp's columns.
-  const int part = rank * kRowWarps + tx / 32;
-  const float columns = part_columns(a.cols, part);
-  float mean = 0, sums[8];
-  if constexpr (kLayer) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      float v[8];
-      unpack8(raw[i], v);
-      sums[i] = ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+  if constexpr (kVector) {
+    // The tile of a later cluster into L2, so that DRAM stays busy while this one computes and
+    // stores.
+    const int64_t later = row0 + int64_t{a.prefetch} * T::kRows + threadIdx.x;
+    if (a.prefetch > 0 && threadIdx.x < T::kRows && later < a.rows && col0 < a.cols) {
+      const int64_t left = a.cols - col0 < T::kCols ? a.cols - col0 : T::kCols;
+      prefetch_l2(a.x + later * a.cols + col0, static_cast<uint32_t>(left * 2));
     }
-    mean = columns > 0 ? warp_sum8(sums) / columns : 0;
   }
+
+  // Statistics of the warp's columns: each thread's eight first, then over the lanes.
+  const int part = rank * kRowWarps + tx / 32;
+  const float columns = part_columns(static_cast<int>(a.cols), part);
+  const float present = valid >= 8 ? 8.0f : valid > 0 ? static_cast<float>(valid) : 0.0f;
+  float mean = 0, sums[8], squares_of[8];
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    forget(raw[i]);
-    const float row_mean = kLayer ? __shfl_sync(~0u, mean, i * 4) : 0;
     float v[8];
     unpack8(raw[i], v);
+    float own = 0;  // mean of the thread's elements
     sums[i] = 0;
+    if constexpr (kLayer) {
+      sums[i] = ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+      own = kVector ? sums[i] * 0.125f : sums[i] / fmaxf(present, 1.0f);
+    }
+    squares_of[i] = 0;
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      const float d = v[j] - row_mean;
-      sums[i] += j < valid ? d * d : 0;
+      const float d = v[j] - own;
+      squares_of[i] += kVector || j < valid ? d * d : 0;
     }
   }
-  const float squares = warp_sum8(sums);
+  if constexpr (kLayer) {
+    float to_add[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) to_add[i] = sums[i];
+    mean = columns > 0 ? warp_sum8(to_add) / columns : 0;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float own = kVector ? sums[i] * 0.125f : sums[i] / fmaxf(present, 1.0f);
+      const float d = own - __shfl_sync(~0u, mean, i * 4);
+      squares_of[i] += present * d * d;
+    }
+  }
+  const float squares = warp_sum8(squares_of);
   cluster_wait();
   for (uint32_t to = lane % 4; to < a.cluster; to += 4)
     store_remote(parts + part * T::kRows + ty * 8 + lane / 4, {mean, squares}, to);
   cluster_arrive();
   cluster_wait();
-  if (threadIdx.x < T::kRows) {
-    const float2 s = merge<kLayer>(parts + threadIdx.x, a.cluster * kRowWarps, T::kRows, a);
-    stats[threadIdx.x] = s;
-    const int64_t r = row0 + threadIdx.x;
-    if (rank == 0 && r < a.rows) {
-      if (kLayer && a.mean != nullptr) a.mean[r] = s.x;
-      if (a.rstd != nullptr) a.rstd[r] = s.y;
+  {
+    constexpr int kLanes = T::kTx / 8 < 32 ? T::kTx / 8 : 32;  // that share a row
+    const int r = threadIdx.x / kLanes;
+    if (r < T::kRows) {
+      const float2 s = merge<kLayer, kLanes>(parts + r, a.cluster * kRowWarps, T::kRows,
+                                             threadIdx.x % kLanes, a);
+      if (threadIdx.x % kLanes == 0) {
+        stats[r] = {kLayer ? -s.x * s.y : 0, s.y};
+        if (rank == 0 && row0 + r < a.rows) {
+          if (kLayer && a.mean != nullptr) a.mean[row0 + r] = s.x;
+          if (a.rstd != nullptr) a.rstd[row0 + r] = s.y;
+        }
+      }
     }
   }
   __syncthreads();
@@ -158,7 +152,7 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
     unpack8(raw[i], v);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      const float normal = (kLayer ? v[j] - s.x : v[j]) * s.y;
+      const float normal = kLayer ? v[j] * s.y + s.x : v[j] * s.y;
       v[j] = kLayer ? normal * gamma[j] + beta[j] : normal * gamma[j];
     }
     const int64_t left = row + i < a.rows ? valid : 0;

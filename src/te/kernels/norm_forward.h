@@ -44,6 +44,7 @@ struct NormPlan {
   bool vector = false;   // 16-byte accesses throughout
   uint32_t cluster = 0;  // CTAs that share a block of rows, 1..8
   uint32_t row_blocks = 0;
+  uint32_t prefetch = 0;  // blocks of rows ahead that are fetched into L2; 0: none
   std::string describe()
       const;  // "32x512 tiles, clusters of 8, 256 blocks of rows, 16-byte accesses"
 };

@@ -19,6 +19,7 @@ struct Tile {
   static constexpr int kThreads = kThreads_, kTx = kTx_, kTy = kThreads / kTx;
   static constexpr int kRows = 8 * kTy, kCols = 8 * kTx;
   static constexpr int kSharedBytes = kRows * kCols;
+  static constexpr int kColumnSums = kCols * (kTx < 32 ? kThreads / 32 : kTy);  // floats
   static_assert(kTy >= 2, "a column of the tile is read in pieces of 16 rows");
 };
 
