@@ -109,7 +109,7 @@ Result<Inspection> inspect_cubin(std::span<const uint8_t> bytes) {
     else if (name == ".nv.info")
       sections.info = section;
   }
-  if (inspection.kernels.empty()) return bad("it holds no kernel");
+  if (inspection.kernels.empty()) return Error{"no-kernel", "machine code without a kernel"};
   read_registers(bytes, sections, inspection);
   return inspection;
 }

@@ -41,8 +41,9 @@ class Workplace {
                            {"TMPDIR", "/tmp"},
                            {"LC_ALL", "C"}};
     command.read_only = toolkit_folders(input_.toolkit);
-    for (const auto& folders : {input_.include_dirs, std::vector{input_.small_headers}})
-      command.read_only.insert(command.read_only.end(), folders.begin(), folders.end());
+    command.read_only.insert(command.read_only.end(), input_.include_dirs.begin(),
+                             input_.include_dirs.end());
+    if (!input_.small_headers.empty()) command.read_only.push_back(input_.small_headers);
     if (!input_.published_headers.empty()) command.read_only.push_back(input_.published_headers);
     for (const fs::path& library : libraries_)
       if (library.string().rfind("/usr/", 0) != 0) command.read_only.push_back(library);

@@ -109,6 +109,19 @@ INSTANTIATE_TEST_SUITE_P(Shapes, InstrumentedGemm,
                          ::testing::Values(std::array{200, 1024, 832}, std::array{70, 512, 2048}),
                          [](const auto& info) { return fmt::format("m{}", info.param[0]); });
 
+// The GEMM of the Ampere instructions: all of them aligned, inner loops unrolled.
+TEST(InstrumentPlan, MmaGemm) {
+  auto plan = record_gemm("kernels/sm_80/gemm_bf16_mma.cu", 70, 256, 192);
+  ASSERT_TRUE(plan.ok()) << plan.error().to_string();
+  const auto [ledger, counted] = both(*plan, gemm_arguments(70, 256, 192), 2);
+  for (const char* family : {"mma", "ldmatrix"}) {
+    ASSERT_TRUE(counted.count(family)) << family;
+    EXPECT_GT(counted.at(family).warps, 0u) << family;
+    EXPECT_EQ(counted.at(family).threads, ledger.at(family).threads) << family;
+    EXPECT_EQ(counted.at(family).warps, ledger.at(family).warps) << family;
+  }
+}
+
 // On silicon a counter in the wrong place would serialise the tensor cores or spill accumulators.
 TEST(InstrumentPlan, AssemblerHasNothingNewToSayAboutTheGemm) {
   if (ptx::find_assembler().empty()) GTEST_SKIP() << "no ptxas here";
