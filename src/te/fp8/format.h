@@ -11,7 +11,10 @@ namespace ptxbench::te {
 
 enum class Fp8Format : uint8_t { e4m3, e5m2 };
 
-constexpr float fp8_max(Fp8Format format) { return format == Fp8Format::e4m3 ? 448.0f : 57344.0f; }
+inline constexpr float kE4m3Max = 448, kE5m2Max = 57344;
+constexpr float fp8_max(Fp8Format format) {
+  return format == Fp8Format::e4m3 ? kE4m3Max : kE5m2Max;
+}
 constexpr const char* fp8_name(Fp8Format format) {
   return format == Fp8Format::e4m3 ? "e4m3" : "e5m2";
 }

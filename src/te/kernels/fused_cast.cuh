@@ -1,0 +1,376 @@
+#pragma once
+// Read a tile, compute in fp32, cast to FP8, write it straight and transposed; column sums on the
+// way. One launch, whatever is asked for. What differs between the operations is a Source: what a
+// thread loads for eight neighbouring elements of a row, and what it makes of them.
+//
+// Column sums (the bias gradient): a CTA writes the sums of its tile to the workspace, and the last
+// CTA of a column of tiles adds them up in order, so that the result does not depend on the
+// schedule.
+
+#include "te/kernels/activation.cuh"
+#include "te/kernels/fused_cast_launch.h"
+#include "te/kernels/tile.cuh"
+
+namespace ptxbench::te::device {
+
+// ---- sources: kOutputs values per element; kBatch rows are loaded before the first is used;
+// kMinThreads of a multiprocessor must find registers ----
+
+// Asks L2 for the tile of a later CTA, so that DRAM stays busy while this one computes and stores.
+// Element size in bytes; `width` of a row in elements.
+__device__ __forceinline__ void prefetch_tile(const FusedCastArgs& a, const void* matrix,
+                                              int64_t width, int64_t offset, int element,
+                                              uint32_t block, int rows, int cols) {
+  if (block >= a.tile_rows * a.tile_cols || threadIdx.x >= rows) return;
+  const int64_t tile_r = a.down_first ? block % a.tile_rows : block / a.tile_cols;
+  const int64_t tile_c = a.down_first ? block / a.tile_rows : block % a.tile_cols;
+  const int64_t row = tile_r * rows + threadIdx.x, col = tile_c * cols;
+  if (row >= a.rows) return;
+  const int64_t left = a.cols - col < cols ? a.cols - col : cols;
+  prefetch_l2(static_cast<const uint8_t*>(matrix) + (row * width + offset + col) * element,
+              static_cast<uint32_t>(left * element));
+}
+
+struct PlainBf16 {
+  static constexpr int kOutputs = 1, kBatch = 8, kMinThreads = 1024;
+  struct Raw {
+    uint4 x;
+  };
+  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
+                                                  int cols) {
+    if (a.prefetch == 0) return;
+    prefetch_tile(a, a.in, a.cols, 0, 2, block, rows, cols);
+  }
+  template <bool kVector>
+  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
+                                             int64_t valid) {
+    return {load8<kVector>(static_cast<const uint16_t*>(a.in) + row * a.cols + col, valid)};
+  }
+  static __device__ __forceinline__ void values(const Raw& raw, float (&v)[1][8]) {
+    unpack8(raw.x, v[0]);
+  }
+};
+
+struct PlainF32 {
+  static constexpr int kOutputs = 1, kBatch = 4, kMinThreads = 768;
+  struct Raw {
+    float x[8];
+  };
+  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
+                                                  int cols) {
+    if (a.prefetch == 0) return;
+    prefetch_tile(a, a.in, a.cols, 0, 4, block, rows, cols);
+  }
+  template <bool kVector>
+  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
+                                             int64_t valid) {
+    const float* p = static_cast<const float*>(a.in) + row * a.cols + col;
+    Raw raw;
+    if constexpr (kVector) {
+      const uint4 zero = {0, 0, 0, 0};
+      const uint4 u[2] = {valid > 0 ? load_streaming(p) : zero,
+                          valid > 0 ? load_streaming(p + 4) : zero};
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        raw.x[4 * i] = __uint_as_float(u[i].x), raw.x[4 * i + 1] = __uint_as_float(u[i].y);
+        raw.x[4 * i + 2] = __uint_as_float(u[i].z), raw.x[4 * i + 3] = __uint_as_float(u[i].w);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) raw.x[i] = i < valid ? p[i] : 0.0f;
+    }
+    return raw;
+  }
+  static __device__ __forceinline__ void values(const Raw& raw, float (&v)[1][8]) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[0][i] = raw.x[i];
+  }
+};
+
+struct GeluForward : PlainBf16 {
+  static __device__ __forceinline__ void values(const Raw& raw, float (&v)[1][8]) {
+    unpack8(raw.x, v[0]);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[0][i] = gelu(v[0][i]);
+  }
+};
+
+// silu(gate) * up; a row is the gates, then the ups.
+struct SwigluForward {
+  static constexpr int kOutputs = 1, kBatch = 4, kMinThreads = 768;
+  struct Raw {
+    uint4 gate, up;
+  };
+  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
+                                                  int cols) {
+    if (a.prefetch == 0) return;
+    prefetch_tile(a, a.in, 2 * a.cols, 0, 2, block, rows, cols);
+    prefetch_tile(a, a.in, 2 * a.cols, a.cols, 2, block, rows, cols);
+  }
+  template <bool kVector>
+  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
+                                             int64_t valid) {
+    const uint16_t* p = static_cast<const uint16_t*>(a.in) + row * (2 * a.cols) + col;
+    return {load8<kVector>(p, valid), load8<kVector>(p + a.cols, valid)};
+  }
+  static __device__ __forceinline__ void values(const Raw& raw, float (&v)[1][8]) {
+    float up[8];
+    unpack8(raw.gate, v[0]);
+    unpack8(raw.up, up);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[0][i] = silu(v[0][i]) * up[i];
+  }
+};
+
+struct GeluBackward {
+  static constexpr int kOutputs = 1, kBatch = 4, kMinThreads = 768;
+  struct Raw {
+    uint4 grad, x;
+  };
+  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
+                                                  int cols) {
+    if (a.prefetch == 0) return;
+    prefetch_tile(a, a.grad, a.cols, 0, 2, block, rows, cols);
+    prefetch_tile(a, a.in, a.cols, 0, 2, block, rows, cols);
+  }
+  template <bool kVector>
+  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
+                                             int64_t valid) {
+    const int64_t at = row * a.cols + col;
+    return {load8<kVector>(static_cast<const uint16_t*>(a.grad) + at, valid),
+            load8<kVector>(static_cast<const uint16_t*>(a.in) + at, valid)};
+  }
+  static __device__ __forceinline__ void values(const Raw& raw, float (&v)[1][8]) {
+    float grad[8];
+    unpack8(raw.x, v[0]);
+    unpack8(raw.grad, grad);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[0][i] = grad[i] * gelu_derivative(v[0][i]);
+  }
+};
+
+// Gradients of gate and up, beside each other as in the input.
+struct SwigluBackward {
+  static constexpr int kOutputs = 2, kBatch = 2, kMinThreads = 512;
+  struct Raw {
+    uint4 grad, gate, up;
+  };
+  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
+                                                  int cols) {
+    if (a.prefetch == 0) return;
+    prefetch_tile(a, a.grad, a.cols, 0, 2, block, rows, cols);
+    prefetch_tile(a, a.in, 2 * a.cols, 0, 2, block, rows, cols);
+    prefetch_tile(a, a.in, 2 * a.cols, a.cols, 2, block, rows, cols);
+  }
+  template <bool kVector>
+  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
+                                             int64_t valid) {
+    const uint16_t* p = static_cast<const uint16_t*>(a.in) + row * (2 * a.cols) + col;
+    return {load8<kVector>(static_cast<const uint16_t*>(a.grad) + row * a.cols + col, valid),
+            load8<kVector>(p, valid), load8<kVector>(p + a.cols, valid)};
+  }
+  static __device__ __forceinline__ void values(const Raw& raw, float (&v)[2][8]) {
+    float grad[8];
+    unpack8(raw.grad, grad);
+    unpack8(raw.gate, v[0]);
+    unpack8(raw.up, v[1]);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const Silu s = silu_with_derivative(v[0][i]);
+      v[0][i] = grad[i] * v[1][i] * s.derivative;
+      v[1][i] = grad[i] * s.value;
+    }
+  }
+};
+
+// ---- column sums ----
+
+// The tile's sums of columns col0.. into the workspace: bias[j] is the thread's sum of column
+// 8*tx + j. `sums` [kTy * kCols] floats at most; the CTA must not be using it.
+template <class T>
+__device__ __forceinline__ void tile_column_sums(float (&bias)[8], float* sums, float* out,
+                                                 int64_t valid) {
+  const int tx = threadIdx.x % T::kTx;
+  constexpr int kPerWarp = T::kTx < 32 ? 32 / T::kTx : 1;  // groups of rows in a warp
+  constexpr int kGroups = T::kTy / kPerWarp;
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {
+#pragma unroll
+    for (int d = 16; d >= T::kTx; d /= 2) bias[j] += __shfl_xor_sync(~0u, bias[j], d);
+  }
+  const int group = threadIdx.x / (T::kTx * kPerWarp);
+  if (kPerWarp == 1 || threadIdx.x % 32 < T::kTx) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) sums[group * T::kCols + tx * 8 + j] = bias[j];
+  }
+  __syncthreads();
+  for (int c = threadIdx.x; c < T::kCols; c += T::kThreads) {
+    float sum = 0;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) sum += sums[g * T::kCols + c];
+    if (c < valid) out[c] = sum;
+  }
+}
+
+// out[c] = sum over i of partial[i * stride + c], in a fixed order; all threads of the CTA.
+template <class T>
+__device__ __forceinline__ void add_partial_sums(const float* partial, int64_t count,
+                                                 int64_t stride, int64_t valid, float* sums,
+                                                 float* out) {
+  constexpr int kGroups = T::kThreads > T::kCols ? T::kThreads / T::kCols : 1;
+  constexpr int kColumnThreads = T::kThreads / kGroups;
+  const int group = threadIdx.x / kColumnThreads;
+  for (int c = threadIdx.x % kColumnThreads; c < T::kCols; c += kColumnThreads) {
+    float sum = 0;
+    if (c < valid) {
+#pragma unroll 8
+      for (int64_t i = group; i < count; i += kGroups) sum += __ldcg(partial + i * stride + c);
+    }
+    if (kGroups == 1) {
+      if (c < valid) out[c] = sum;
+    } else {
+      sums[group * T::kCols + c] = sum;
+    }
+  }
+  if (kGroups == 1) return;
+  __syncthreads();
+  if (threadIdx.x < T::kCols && threadIdx.x < valid) {
+    float sum = 0;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) sum += sums[g * T::kCols + threadIdx.x];
+    out[threadIdx.x] = sum;
+  }
+}
+
+// ---- the kernel ----
+
+// kVector: every row of every operand is aligned for the widest access (fused_cast.h).
+template <class Source, Fp8Format kFormat, class T, bool kVector, bool kBias, int kMinBlocks>
+__global__ void __launch_bounds__(T::kThreads, kMinBlocks)
+    fused_cast_kernel(const __grid_constant__ FusedCastArgs a) {
+  constexpr int kOutputs = Source::kOutputs, kBatch = Source::kBatch;
+  __shared__ __align__(16) uint8_t shared[T::kSharedBytes];
+  __shared__ float scratch[T::kThreads / 32];
+  if (a.noop != nullptr && *a.noop == 1.0f) return;
+  const uint32_t block = blockIdx.x;
+  const int64_t tile_r = a.down_first ? block % a.tile_rows : block / a.tile_cols;
+  const int64_t tile_c = a.down_first ? block / a.tile_rows : block % a.tile_cols;
+  const int tx = threadIdx.x % T::kTx, ty = threadIdx.x / T::kTx;
+  const int64_t row0 = tile_r * T::kRows, col0 = tile_c * T::kCols;
+  const int64_t row = row0 + ty * 8, col = col0 + tx * 8;
+  const int64_t out_cols = a.cols * kOutputs;
+  const float scale = a.out.scale != nullptr ? *a.out.scale : 1.0f;
+  if (block == 0 && threadIdx.x == 0 && a.out.scale_inv != nullptr)
+    *a.out.scale_inv = __frcp_rn(scale);
+
+  if constexpr (kVector) Source::prefetch(a, block + a.prefetch, T::kRows, T::kCols);
+  uint2 q[kOutputs][8];
+  float bias[kOutputs][8] = {};
+  float amax = 0;
+#pragma unroll
+  for (int first = 0; first < 8; first += kBatch) {
+    typename Source::Raw raw[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i)
+      raw[i] = Source::template load<kVector>(a, row + first + i, col,
+                                              row + first + i < a.rows ? a.cols - col : 0);
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      float v[kOutputs][8];
+      Source::values(raw[i], v);
+#pragma unroll
+      for (int o = 0; o < kOutputs; ++o) {
+        amax = amax8(v[o], amax);
+        if constexpr (kBias) {
+#pragma unroll
+          for (int j = 0; j < 8; ++j) bias[o][j] += v[o][j];
+        }
+        q[o][first + i] = quantize8<kFormat>(v[o], scale);
+      }
+    }
+  }
+  // The sums first: the round trip of the counter passes while the copies are stored.
+  __shared__ bool last;
+  if constexpr (kBias) {
+    __shared__ float sums[T::kColumnSums];
+#pragma unroll
+    for (int o = 0; o < kOutputs; ++o) {
+      if (o > 0) __syncthreads();
+      tile_column_sums<T>(bias[o], sums, a.partial + tile_r * out_cols + o * a.cols + col0,
+                          a.cols - col0);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) last = arrive(a.counters + tile_c) == a.tile_rows - 1;
+  }
+#pragma unroll
+  for (int o = 0; o < kOutputs; ++o) {
+    if (a.out.data == nullptr) break;
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (row + i < a.rows)
+        store8<kVector>(a.out.data + (row + i) * out_cols + o * a.cols + col, q[o][i],
+                        a.cols - col);
+  }
+#pragma unroll
+  for (int o = 0; o < kOutputs; ++o) {
+    if (a.out.transpose == nullptr) break;
+    if (o > 0) __syncthreads();
+    store_transposed<T, kVector>(q[o], shared, a.out.transpose + o * a.cols * a.rows, row0, col0,
+                                 a.rows, a.cols);
+  }
+  commit_amax<T::kThreads>(amax, a.out.amax, scratch);
+  if constexpr (kBias) {
+    __syncthreads();
+    if (!last) return;
+    if (threadIdx.x == 0) a.counters[tile_c] = 0;
+    float* scratch_sums = reinterpret_cast<float*>(shared);
+#pragma unroll
+    for (int o = 0; o < kOutputs; ++o) {
+      __syncthreads();
+      add_partial_sums<T>(a.partial + o * a.cols + col0, a.tile_rows, out_cols, a.cols - col0,
+                          scratch_sums, a.dbias + o * a.cols + col0);
+    }
+  }
+}
+
+// ---- launch ----
+
+template <class Source, Fp8Format kFormat, class T, bool kVector, int kMinBlocks>
+cudaError_t launch_tile(const FusedCastArgs& args, cudaStream_t stream) {
+  const dim3 grid(args.tile_rows * args.tile_cols);
+  if (args.dbias != nullptr)
+    fused_cast_kernel<Source, kFormat, T, kVector, true, kMinBlocks>
+        <<<grid, T::kThreads, 0, stream>>>(args);
+  else
+    fused_cast_kernel<Source, kFormat, T, kVector, false, kMinBlocks>
+        <<<grid, T::kThreads, 0, stream>>>(args);
+  return cudaGetLastError();
+}
+
+template <class Source, Fp8Format kFormat>
+cudaError_t launch_shape(const FusedCastArgs& args, cudaStream_t stream) {
+  if (!args.vector) return launch_tile<Source, kFormat, Tile<64, 8>, false, 8>(args, stream);
+  switch (args.tile) {
+    case CastTile::t64x64:
+      return launch_tile<Source, kFormat, Tile<64, 8>, true, Source::kMinThreads / 64>(args,
+                                                                                       stream);
+    case CastTile::t64x128:
+      return launch_tile<Source, kFormat, Tile<128, 16>, true, Source::kMinThreads / 128>(args,
+                                                                                          stream);
+    case CastTile::t128x128:
+      return launch_tile<Source, kFormat, Tile<256, 16>, true, Source::kMinThreads / 256>(args,
+                                                                                          stream);
+    case CastTile::t64x256:
+      return launch_tile<Source, kFormat, Tile<256, 32>, true, Source::kMinThreads / 256>(args,
+                                                                                          stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+template <class Source>
+cudaError_t launch_source(const FusedCastArgs& args, cudaStream_t stream) {
+  return args.format == Fp8Format::e4m3 ? launch_shape<Source, Fp8Format::e4m3>(args, stream)
+                                        : launch_shape<Source, Fp8Format::e5m2>(args, stream);
+}
+
+}  // namespace ptxbench::te::device

@@ -1,0 +1,34 @@
+#pragma once
+// Between fused_cast.cc and its kernels: arguments without checks, and no heavy header. Not for
+// users.
+
+#include <cuda_runtime_api.h>
+
+#include "te/fp8/tensor.h"
+#include "te/kernels/cast_op.h"
+
+namespace ptxbench::te::device {
+
+struct FusedCastArgs {
+  const void* in = nullptr;
+  const void* grad = nullptr;
+  Fp8Target out;
+  int64_t rows = 0, cols = 0;
+  uint32_t tile_rows = 0, tile_cols = 0;
+  float* dbias = nullptr;
+  float* partial = nullptr;      // [tile_rows][output columns]
+  unsigned* counters = nullptr;  // [tile_cols], zero before and after
+  const float* noop = nullptr;
+  CastOp op = CastOp::cast_bf16;
+  Fp8Format format = Fp8Format::e4m3;
+  CastTile tile = CastTile::t64x64;  // without `vector` only this one exists
+  bool vector = false;
+  bool down_first = false;
+  uint32_t prefetch = 0;  // CTAs ahead whose tile is fetched into L2; 0: none
+};
+
+cudaError_t launch_cast(const FusedCastArgs& args, cudaStream_t stream);
+cudaError_t launch_activation(const FusedCastArgs& args, cudaStream_t stream);
+cudaError_t launch_activation_backward(const FusedCastArgs& args, cudaStream_t stream);
+
+}  // namespace ptxbench::te::device
