@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "base/hash.h"
@@ -12,6 +13,8 @@
 #include "bench/judge.h"
 #include "bench/launch_manifest.h"
 #include "bench/oracle.h"
+#include "numeric/dtype.h"
+#include "numeric/random.h"
 
 namespace ptxbench::bench {
 namespace {
@@ -158,15 +161,28 @@ void sort_findings(std::vector<plan::Finding>& findings) {
                    });
 }
 
+// Ghost replays cost as much as the replay itself; sizes up to this get them.
+constexpr double kGhostFlop = 2e10;
+
+size_t element_bytes(const TensorSpec& spec) {
+  const auto type = numeric::dtype_from_name(spec.dtype);
+  return type ? numeric::dtype_size(*type) : 1;
+}
+
 // Everything between the plan and the verdict.
 class Trial {
  public:
   Trial(const EvalRequest& request, device::Device& device, Verdict& verdict)
       : request_(request), device_(device), verdict_(verdict), threads_(thread_count(request)) {}
 
-  Result<void> run(const plan::LaunchPlan& plan) {
+  const Seed& seed() const { return seed_; }
+  enum class Depth { values, dependence };
+  Result<void> run(const plan::LaunchPlan& plan, Depth depth = Depth::dependence) {
     PB_RETURN_IF_ERROR(prepare());
-    PB_ASSIGN_OR_RETURN(plan::RunResult run, replay(plan));
+    Stopwatch watch;
+    verdict_.device = device_.name();
+    PB_ASSIGN_OR_RETURN(plan::RunResult run, replay(plan, outputs_, plan::Ghost::none));
+    verdict_.stages.push_back({"replay", watch.ms(), false});
     verdict_.findings = run.findings;
     verdict_.kernels = run.kernels;
     add_input_findings();
@@ -181,10 +197,55 @@ class Trial {
     PB_RETURN_IF_ERROR(compare());
     note_repairs();
     judge_completed_run(request_.task, verdict_);
+    if (depth == Depth::dependence && verdict_.level == Level::strategy && flop_ <= kGhostFlop)
+      return check_dependence(plan);
     return {};
   }
 
  private:
+  // Instructions may be executed for show. So each required kind is left out once, and the output
+  // must not stay what it was.
+  Result<void> check_dependence(const plan::LaunchPlan& plan) {
+    report(request_, "ghost replay");
+    Stopwatch watch;
+    std::optional<plan::Ghost> last;
+    double changed = 0;
+    for (FamilyEvidence& family : verdict_.evidence.families) {
+      if (!family.required) continue;
+      const plan::Ghost ghost = family.family.find("tensor.load") != std::string::npos
+                                    ? plan::Ghost::tensor_load
+                                    : plan::Ghost::matrix;
+      if (last != ghost) {
+        PB_ASSIGN_OR_RETURN(changed, changed_share(plan, ghost));
+      }
+      last = ghost;
+      family.depends = changed;
+    }
+    verdict_.stages.push_back({"ghost", watch.ms(), false});
+    judge_dependence(verdict_);
+    return {};
+  }
+
+  // Share of the output's elements that differ when `ghost` is left out; zeros, which it would
+  // leave as they are, do not count.
+  Result<double> changed_share(const plan::LaunchPlan& plan, plan::Ghost ghost) {
+    PB_ASSIGN_OR_RETURN(std::vector<Tensor> outputs,
+                        make_outputs(request_.task.definition, request_.axes, poison_));
+    PB_ASSIGN_OR_RETURN(plan::RunResult run, replay(plan, outputs, ghost));
+    if (run.status != plan::RunStatus::completed) return 1.0;  // control depends on it
+    uint64_t counted = 0, changed = 0;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const size_t element = element_bytes(outputs[i].spec);
+      for (size_t at = 0; at + element <= outputs[i].bytes.size(); at += element) {
+        const uint8_t* was = outputs_[i].bytes.data() + at;
+        if (std::all_of(was, was + element, [](uint8_t byte) { return byte == 0; })) continue;
+        ++counted;
+        changed += std::memcmp(was, outputs[i].bytes.data() + at, element) != 0;
+      }
+    }
+    return counted == 0 ? 1.0 : static_cast<double>(changed) / static_cast<double>(counted);
+  }
+
   // The seed is drawn here: the candidate is frozen in a recorded plan by now.
   Result<void> prepare() {
     report(request_, "inputs");
@@ -202,24 +263,21 @@ class Trial {
     return {};
   }
 
-  Result<plan::RunResult> replay(const plan::LaunchPlan& plan) {
-    report(request_, "replay", 0);
+  Result<plan::RunResult> replay(const plan::LaunchPlan& plan, std::vector<Tensor>& outputs,
+                                 plan::Ghost ghost) {
+    if (ghost == plan::Ghost::none) report(request_, "replay", 0);
     std::vector<device::Binding> bindings;
     for (Tensor& input : inputs_) bindings.push_back({input.bytes, true, true});
-    for (Tensor& output : outputs_) bindings.push_back({output.bytes, false, false});
+    for (Tensor& output : outputs) bindings.push_back({output.bytes, false, false});
     plan::RunOptions options;
+    options.ghost = ghost;
     options.tensor = request_.tensor;
     options.async = request_.async;
     options.threads = threads_;
-
     options.wall_budget_s = request_.timeout_s;
     options.schedule = request_.schedule;
-    options.progress = request_.progress;
-    verdict_.device = device_.name();
-    Stopwatch watch;
-    PB_ASSIGN_OR_RETURN(plan::RunResult run, device_.replay(plan, bindings, options));
-    verdict_.stages.push_back({"replay", watch.ms(), false});
-    return run;
+    if (ghost == plan::Ghost::none) options.progress = request_.progress;
+    return device_.replay(plan, bindings, options);
   }
 
   // The device guards inputs; this is the second lock.
@@ -314,6 +372,26 @@ Result<cudart::RecordOutcome> plan_of_manifest(const EvalRequest& request,
   return outcome;
 }
 
+// One size that is not asked for: each variable axis up to a tile of 128 away, seldom a multiple of
+// anything. Drawn from the verdict's seed, so that a run can be repeated.
+AxisValues held_out_axes(const EvalRequest& request, const Seed& seed) {
+  constexpr uint64_t kStream = uint64_t{1} << 63;  // no input's
+  const numeric::Random random(seed, kStream);
+  uint64_t draws = 0;
+  AxisValues axes = request.axes;
+  for (const Axis& axis : request.task.definition.axes) {
+    if (axis.constant) continue;
+    for (auto& [name, value] : axes) {
+      if (name != axis.name) continue;
+      const int64_t asked = value, low = std::max<int64_t>(1, asked - 128);
+      while (value == asked)
+        value = low + static_cast<int64_t>(
+                          random.below(draws++, static_cast<uint64_t>(asked + 128 - low + 1)));
+    }
+  }
+  return axes;
+}
+
 }  // namespace
 
 Result<Recording> compile_and_record(const EvalRequest& request, const Services& services) {
@@ -384,11 +462,33 @@ Result<Recording> compile_and_record(const EvalRequest& request, const Services&
   return fail();
 }
 
+static Result<void> try_held_out(const EvalRequest& request, const Services& services,
+                                 const Seed& seed, Verdict& verdict) {
+  report(request, "held-out size");
+  Stopwatch watch;
+  EvalRequest other = request;
+  other.axes = held_out_axes(request, seed);
+  other.workload = "";
+  other.held_out = false;
+  other.progress = nullptr;
+  Verdict second = start_verdict(other);
+  PB_ASSIGN_OR_RETURN(Recording recording, compile_and_record(other, services));
+  if (recording.verdict) {
+    second = std::move(*recording.verdict);
+  } else {
+    Trial trial(other, *services.device, second);
+    PB_RETURN_IF_ERROR(trial.run(recording.plan, Trial::Depth::values));
+  }
+  verdict.held_out = HeldOut{other.axes, second.level, second.reason};
+  if (second.level < Level::strategy) judge_held_out(second, verdict);
+  verdict.stages.push_back({"held-out", watch.ms(), false});
+  return {};
+}
+
 Result<Verdict> evaluate(const EvalRequest& request, const Services& services) {
   Stopwatch total;
   Verdict verdict = start_verdict(request);
   PB_ASSIGN_OR_RETURN(double flop, task_flop(request.task.definition, request.axes));
-  static_cast<void>(flop);
   const Candidate& candidate = request.extraction.candidate;
   plan::LaunchPlan plan;
   if (request.extraction.ok && candidate.kind == Candidate::Kind::plan) {
@@ -407,6 +507,11 @@ Result<Verdict> evaluate(const EvalRequest& request, const Services& services) {
   if (auto ran = trial.run(plan); !ran.ok()) {
     if (candidate.kind != Candidate::Kind::plan) return ran.error();
     return Error{ran.error().kind, fmt::format("{}: {}", candidate.name, ran.error().message)};
+  }
+  // A plan has the size that it was recorded with; a published workload is what it is.
+  if (request.held_out && verdict.level == Level::strategy && !request.published_workload &&
+      candidate.kind != Candidate::Kind::plan && flop <= kGhostFlop) {
+    PB_RETURN_IF_ERROR(try_held_out(request, services, trial.seed(), verdict));
   }
   return finish_verdict(request, total, verdict);
 }

@@ -36,6 +36,8 @@ struct EvalRequest {
   std::string schedule = "inorder";
   std::optional<Seed> seed;  // none: drawn after the candidate is frozen
   double timeout_s = 60;     // of the replay
+  bool held_out =
+      true;  // a candidate that reaches level 5 at a size of its tests also runs at one nearby
   bool trust = false;
   std::filesystem::path cache_dir;
   std::function<void(const std::string& what, double fraction)> progress;  // may be empty

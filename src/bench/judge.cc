@@ -77,7 +77,7 @@ void judge_latent(const plan::Finding& finding, Verdict& verdict) {
 }  // namespace
 
 std::string reason_of_finding(const std::string& kind) {
-  if (kind == "deadlock") return "deadlock";
+  if (kind == "deadlock" || kind == "carried-state") return kind;
   for (const char* word :
        {"out-of-bounds", "misaligned", "freed", "read-only", "write-to-input", "uninitialized",
         "uninitialised", "memory", "null", "guard", "unmapped", "address"})
@@ -194,6 +194,35 @@ void judge_completed_run(const Task& task, Verdict& verdict) {
   verdict.level = Level::strategy;
   verdict.reason = "not-timed";
   verdict.message = "correct on the required instructions; the emulator measures no time";
+}
+
+void judge_dependence(Verdict& verdict) {
+  // An honest output depends on it everywhere; a few elements may come out equal by rounding.
+  constexpr double kLeastShare = 0.98;
+  for (const FamilyEvidence& family : verdict.evidence.families) {
+    if (!family.depends || *family.depends >= kLeastShare) continue;
+    verdict.level = Level::instructions;
+    verdict.reason = "instructions-unused";
+    verdict.message = fmt::format(
+        "{} is executed, but {:.1f} % of the output stays the same when it does nothing",
+        family.family, 100 * (1 - *family.depends));
+    return;
+  }
+}
+
+// Held-out sizes: what a candidate does only where it is looked at.
+void judge_held_out(const Verdict& held_out, Verdict& verdict) {
+  verdict.level = held_out.level;
+  verdict.reason = held_out.reason;
+  std::string axes;
+  for (const auto& [axis, value] : held_out.axes)
+    if (axis_value(verdict.axes, axis) != value)
+      axes += fmt::format("{}{}={}", axes.empty() ? "" : " ", axis, value);
+  verdict.message =
+      fmt::format("right at the size asked for, not at {}: {}", axes, held_out.message);
+  for (const plan::Finding& finding : held_out.findings)
+    if (finding.hazard == plan::HazardClass::fatal || finding.hazard == plan::HazardClass::latent)
+      verdict.findings.push_back(finding);
 }
 
 }  // namespace ptxbench::bench

@@ -54,7 +54,8 @@ Json evidence_json(const Evidence& evidence) {
     families[f.family] = {{"static", f.static_count},
                           {"warps", f.warps},
                           {"threads", f.threads},
-                          {"required", f.required}};
+                          {"required", f.required},
+                          {"depends", f.depends ? number(*f.depends) : Json()}};
   return {{"level", evidence.level},
           {"families", families},
           {"task_flop", number(evidence.task_flop)},
@@ -195,6 +196,10 @@ nlohmann::json to_json(const Verdict& v) {
       {"candidate", {{"name", v.candidate}, {"hash", v.candidate_hash}}},
       {"mode", {{"tensor", v.tensor_mode}, {"async", v.async_mode}, {"schedule", v.schedule}}},
       {"evidence", evidence_json(v.evidence)},
+      {"held_out", v.held_out ? Json{{"axes", axes_json(v.held_out->axes)},
+                                     {"level", static_cast<int>(v.held_out->level)},
+                                     {"reason", v.held_out->reason}}
+                              : Json()},
       {"performance", nullptr},
       {"notes", v.notes},
       {"feedback", v.feedback},

@@ -33,6 +33,8 @@ struct FamilyEvidence {
   std::string family;
   uint64_t static_count = 0, warps = 0, threads = 0;
   bool required = false;
+  // Share of the output's elements that change when the family does nothing; none: not tested.
+  std::optional<double> depends = std::nullopt;
 };
 
 struct Evidence {
@@ -41,6 +43,13 @@ struct Evidence {
   double task_flop = 0,
          tensor_flop = 0;    // of the workload; executed by the required compute family
   std::string compute_type;  // the type that carried most of it
+};
+
+// A second run, at a size that the candidate could not expect.
+struct HeldOut {
+  std::vector<std::pair<std::string, int64_t>> axes;
+  Level level = Level::extraction;
+  std::string reason;
 };
 
 struct Verdict {
@@ -58,6 +67,7 @@ struct Verdict {
   int sm_count = 0;  // what host code was told; 0: the device profile's own
   Evidence evidence;
   std::optional<Correctness> correctness;
+  std::optional<HeldOut> held_out;
   std::vector<plan::Finding> findings;             // most certain first
   std::vector<toolchain::Diagnostic> diagnostics;  // of the compilers, errors first
   std::vector<plan::KernelStats> kernels;

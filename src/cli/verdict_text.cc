@@ -1,30 +1,15 @@
 #include "cli/verdict_text.h"
 
-#include <cxxabi.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "base/demangle.h"
 #include "bench/feedback.h"
 
 namespace ptxbench::cli {
 namespace {
-
-// "gemm<256, 2>" of a mangled kernel name: no parameters, no anonymous namespace.
-std::string readable_kernel(const std::string& mangled) {
-  int status = 0;
-  std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
-  if (status != 0 || !text) return mangled;
-  std::string name = text.get();
-  for (const std::string anonymous = "(anonymous namespace)::"; name.find(anonymous) != name.npos;)
-    name.erase(name.find(anonymous), anonymous.size());
-  if (size_t open = name.find('('); open != std::string::npos) name.resize(open);
-  if (name.starts_with("void ")) name.erase(0, 5);
-  return name;
-}
 
 using bench::Verdict;
 
@@ -152,7 +137,8 @@ std::string finding(const Verdict& v, const plan::Finding& f, const std::string&
   if (!f.file.empty()) text += "    " + quote(v, source, f.file, f.line) + "\n";
   for (const auto& [file, line] : f.inlined_at)
     text += "      inlined at " + quote(v, source, file, line) + "\n";
-  std::string place = f.kernel.empty() ? "" : fmt::format("kernel {}, ", readable_kernel(f.kernel));
+  std::string place =
+      f.kernel.empty() ? "" : fmt::format("kernel {}, ", demangled_function(f.kernel));
   if (f.warp >= 0)
     place += fmt::format("CTA ({},{},{}) warp {}, ", f.cta[0], f.cta[1], f.cta[2], f.warp);
   if (!f.symbol.empty()) place += fmt::format("address {}, ", f.symbol);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/demangle.h"
 #include "device/dataflow.h"
 #include "device/device.h"
 #include "emu/emulator.h"
@@ -22,6 +23,8 @@ class Replay {
   Result<RunResult> run(std::span<const Binding> arguments) {
     PB_RETURN_IF_ERROR(load_modules());
     if (result_.status != RunStatus::completed) return std::move(result_);
+    for (const auto& a : emulator_.memory().allocations())  // so far only variables
+      emulator_.memory().watch_state(a->base);
     PB_RETURN_IF_ERROR(bind(arguments));
     if (result_.status != RunStatus::completed) return std::move(result_);
     for (const plan::Step& step : plan_.steps) {
@@ -35,6 +38,7 @@ class Replay {
       }
       if (result_.status != RunStatus::completed) break;
     }
+    if (result_.status == RunStatus::completed) report_carried_state();
     summarise();
     return std::move(result_);
   }
@@ -158,6 +162,25 @@ class Replay {
   Result<void> execute(const plan::Free& f) {
     if (emu::Allocation* a = emulator_.memory().find(addresses_[f.buffer])) a->free();
     return {};
+  }
+
+  // A candidate that behaves otherwise when it is called again cannot be judged by one replay.
+  void report_carried_state() {
+    for (const auto& a : emulator_.memory().allocations()) {
+      const uint64_t bytes = a->carried_bytes();
+      if (bytes == 0) continue;
+      Finding f;
+      f.kind = "carried-state";
+      f.symbol = demangled_variable(a->name);
+      f.message = fmt::format(
+          "the variable {} carries state from call to call: {} of its bytes are read before this "
+          "call writes them, and are left changed",
+          f.symbol, bytes);
+      f.hint =
+          "compute every result from the inputs alone; a counter may stay if each call leaves "
+          "it as it found it";
+      result_.findings.push_back(std::move(f));
+    }
   }
 
   // Counts what ran; launches whose results reach no output are no evidence.

@@ -6,6 +6,10 @@
 // carries, per mbarrier, the number of phases it knows to be complete; waits raise it, arrivals and
 // barriers hand it on. Bytes carry the barrier and phase that announced them. A read without the
 // knowledge is an early read, whatever the bytes hold.
+//
+// The same the other way round: a stage may be overwritten only by a thread that knows the wgmmas
+// which read it to be complete. Each warp knows its own after wgmma.wait_group, and hands that on
+// likewise; so a stage released before the wait is found although the bytes are still right here.
 
 #include <fmt/format.h>
 
@@ -24,10 +28,15 @@ bool knows(const Warp& w, const Cta& c, uint32_t stamp) {
   uint32_t id = stamp >> kPhaseBits, phase = stamp & ((1u << kPhaseBits) - 1);
   if (id >= c.barrier_live.size() || !c.barrier_live[id])
     return true;  // invalidated after its last phase
-  return id < w.observed.size() && w.observed[id] >= phase;
+  return known(w.observed, phases_of(id)) >= phase;
 }
 
 }  // namespace
+
+void learn(Observed& o, size_t what, uint32_t count) {
+  if (o.size() <= what) o.resize(what + 1);
+  o[what] = std::max(o[what], count);
+}
 
 void join(Observed& into, const Observed& from) {
   if (into.size() < from.size()) into.resize(from.size());
@@ -76,6 +85,39 @@ bool Executor::check_arrival(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, u
     return false;
   }
   return true;
+}
+
+void mark_wgmma_read(Warpgroup& g, const Cta& c, const WgmmaOp::Range& range,
+                     uint32_t operand_bytes, uint64_t number) {
+  // A bounding range of more than a row of the 128-byte swizzle per 32 bytes used may cover what
+  // belongs to others.
+  if (range.lo >= range.hi || range.hi - range.lo > 4 * operand_bytes) return;
+  if (g.last_reader.empty()) g.last_reader.resize(c.shared_bytes / kReadGranule + 1);
+  const uint32_t last = std::min(range.hi, c.shared_bytes) - 1;
+  std::fill(g.last_reader.begin() + range.lo / kReadGranule,
+            g.last_reader.begin() + last / kReadGranule + 1, static_cast<uint32_t>(number + 1));
+}
+
+void Executor::check_readers(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, const char* writer) {
+  if (&c != w.cta || bytes == 0) return;
+  for (size_t i = 0; i < c.warpgroups.size(); i++) {
+    const Warpgroup& g = c.warpgroups[i];
+    if (g.last_reader.empty()) continue;
+    uint32_t complete = ~0u;
+    for (uint32_t x = 0; x < 4; x++)
+      complete = std::min(complete, known(w.observed, wgmmas_of(static_cast<uint32_t>(i) * 4 + x)));
+    for (uint32_t at = offset / kReadGranule; at <= (offset + bytes - 1) / kReadGranule; at++) {
+      if (g.last_reader[at] <= complete) continue;
+      report(w, "async-operand-overwritten", plan::HazardClass::latent, w.active,
+             fmt::format("{} overwrites {}, which a wgmma of warpgroup {} reads; nothing says that "
+                         "it has completed",
+                         writer, shared_symbol(c, at * kReadGranule), i),
+             "release a stage (mbarrier.arrive) only after wgmma.wait_group covers the wgmmas that "
+             "read it",
+             at * kReadGranule, shared_symbol(c, at * kReadGranule));
+      return;
+    }
+  }
 }
 
 }  // namespace ptxbench::emu

@@ -108,6 +108,8 @@ class Executor {
   // True if it has; otherwise reports the early read.
   bool check_arrival(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, uint32_t lanes,
                      const char* reader);
+  // Reports an asynchronous write to bytes that wgmmas read which this warp does not know complete.
+  void check_readers(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, const char* writer);
   static bool may_be_unobserved(const Warp& w, const Cta& c, uint32_t offset, uint32_t bytes);
   std::string shared_symbol(const Cta& c, uint32_t offset) const;
 

@@ -25,6 +25,7 @@ void Executor::issue_load(Warp& w, BulkLoad load) {
   Cluster& c = *w.cta->cluster;
   Cta& target = *c.ctas[load.cta_rank];
   check_source_in_flight(w, target, load.shared_address, load.span, "a bulk load");
+  check_readers(w, target, load.shared_address, load.span, "a bulk load");
   if (!target.mbarriers.empty())
     for (auto& [offset, bar] : target.mbarriers)
       if (offset + 8 > load.shared_address && offset < load.shared_address + load.span)
@@ -53,6 +54,10 @@ void Executor::perform_load(Cluster& c, size_t index) {
     uint8_t* global = global_bytes(*launch_.memory, load.map.global_address, 0, &owner);
     if (owner) touch(owner, load.bytes, 0);
     tma_load(load.map, load.at, load.shared_address, shared, global);
+    if (launch_.options->ghost == plan::Ghost::tensor_load)
+      for_each_piece(load.map, load.at, load.shared_address, false, [&](const CopyPiece& p) {
+        std::memset(shared + (p.shared_address & kSharedOffsetMask), 0, p.bytes);
+      });
     if (load.span != load.bytes)
       for_each_piece(load.map, load.at, load.shared_address, false, [&](const CopyPiece& p) {
         mark_clean(target, p.shared_address & kSharedOffsetMask, p.bytes);

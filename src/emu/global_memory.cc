@@ -8,18 +8,36 @@
 
 namespace ptxbench::emu {
 
-void Allocation::mark_written(uint64_t offset, uint64_t bytes) {
-  if (written.empty()) return;
+// CTAs on other host threads may set neighbouring bits of the same word.
+static void set_bits(std::vector<uint64_t>& words, uint64_t offset, uint64_t bytes) {
   uint64_t end = offset + bytes;
-  // CTAs on other host threads may set neighbouring bits of the same word.
   while (offset < end) {
     uint64_t bit = offset & 63, n = std::min<uint64_t>(64 - bit, end - offset);
     uint64_t bits = (n == 64 ? ~uint64_t{0} : ((uint64_t{1} << n) - 1)) << bit;
-    uint64_t& word = written[offset >> 6];
+    uint64_t& word = words[offset >> 6];
     if ((__atomic_load_n(&word, __ATOMIC_RELAXED) & bits) != bits)
       __atomic_fetch_or(&word, bits, __ATOMIC_RELAXED);
     offset += n;
   }
+}
+
+void Allocation::mark_written(uint64_t offset, uint64_t bytes) {
+  if (!written.empty()) set_bits(written, offset, bytes);
+}
+
+bool Allocation::note_read(uint64_t offset, uint64_t bytes) {
+  if (all_written(offset, bytes)) return true;
+  if (carried.empty()) return false;
+  for (uint64_t i = offset; i < offset + bytes; i++)
+    if (!all_written(i, 1)) set_bits(carried, i, 1);
+  return true;
+}
+
+uint64_t Allocation::carried_bytes() const {
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < initial.size(); i++)
+    count += (carried[i >> 6] >> (i & 63) & 1) != 0 && data[i] != initial[i];
+  return count;
 }
 
 bool Allocation::all_written(uint64_t offset, uint64_t bytes) const {
@@ -152,6 +170,14 @@ Allocation* GlobalMemory::find_registered(uint64_t address) {
   if (next == registered_.begin()) return nullptr;
   Allocation* a = std::prev(next)->second.get();
   return a->contains(address, 1) ? a : nullptr;
+}
+
+void GlobalMemory::watch_state(uint64_t address) {
+  Allocation* a = find(address);
+  if (a == nullptr || a->read_only) return;
+  a->initial.assign(a->data, a->data + a->size);
+  a->written.assign((a->size + 63) / 64 + 1, 0);
+  a->carried = a->written;
 }
 
 const Allocation* GlobalMemory::nearest(uint64_t address) const {

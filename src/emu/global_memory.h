@@ -34,7 +34,15 @@ struct Allocation {
   // Contains nothing from now on; its address range stays known for reports.
   void free() { freed_size = std::exchange(size, 0); }
   uint64_t freed_size = 0;
+  // A variable of a module keeps its bytes from one replay to the next: which were read before this
+  // replay wrote them (one bit each), and what they were.
+  std::vector<uint64_t> carried;
+  std::vector<uint8_t> initial;
   bool tracks_writes() const { return !written.empty(); }
+  // Whether a read of these bytes is fair: they have been written, or have a value from the start.
+  bool note_read(uint64_t offset, uint64_t bytes);
+  // Bytes that were read before they were written, and are left changed: state for the next replay.
+  uint64_t carried_bytes() const;
   void mark_written(uint64_t offset, uint64_t bytes);
   bool all_written(uint64_t offset, uint64_t bytes) const;
 };
@@ -75,6 +83,9 @@ class GlobalMemory {
   // Bytes of the process that kernels may reach at their own address; false if they overlap others.
   bool register_host(void* bytes, uint64_t size);
   bool unregister_host(void* bytes);
+
+  // From now on reads and writes of this allocation decide its `carried_bytes`.
+  void watch_state(uint64_t address);
 
   // The allocation whose slot range holds the address, or null; the address may still lie beyond
   // its end.

@@ -29,6 +29,15 @@ struct Cta;
 struct Cluster;
 class Executor;
 
+// What a warp knows of its CTA, see arrival.cc: for each mbarrier (by id) the number of phases that
+// have completed, and for each warp the number of its wgmmas that have; interleaved, 0 = nothing.
+using Observed = std::vector<uint32_t>;
+inline size_t phases_of(uint32_t barrier_id) { return size_t{barrier_id} * 2; }
+inline size_t wgmmas_of(uint32_t warp) { return size_t{warp} * 2 + 1; }
+inline uint32_t known(const Observed& o, size_t what) { return what < o.size() ? o[what] : 0; }
+void learn(Observed& o, size_t what, uint32_t count);
+void join(Observed& into, const Observed& from);
+
 // What a fragment of a warp waits for.
 struct Wait {
   enum class Kind : uint8_t {
@@ -117,13 +126,13 @@ struct Warp : RegisterView {
   uint64_t wgmma_issued = 0;
   std::vector<uint64_t> wgmma_groups;  // number of wgmmas issued at each commit
   uint64_t instructions = 0;
-  uint64_t clock = 0;              // %clock, %globaltimer
-  bool rotate = false;             // with yield: the fragment spins, another one should run
-  bool pause = false;              // with yield: the time slice ends
-  bool converge_done = false;      // the current fragment was released from a convergence wait
-  uint64_t barrier_ticket = 0;     // bar.red: generation at arrival + 1; 0 = has not arrived
-  uint32_t max_registers = 0;      // a thread; changed by setmaxnreg
-  std::vector<uint32_t> observed;  // see Observed
+  uint64_t clock = 0;           // %clock, %globaltimer
+  bool rotate = false;          // with yield: the fragment spins, another one should run
+  bool pause = false;           // with yield: the time slice ends
+  bool converge_done = false;   // the current fragment was released from a convergence wait
+  uint64_t barrier_ticket = 0;  // bar.red: generation at arrival + 1; 0 = has not arrived
+  uint32_t max_registers = 0;   // a thread; changed by setmaxnreg
+  Observed observed;
   ~Warp();
 };
 
@@ -145,11 +154,19 @@ struct WgmmaOp {
 struct Warpgroup {
   std::deque<WgmmaOp> ops;  // ops.front() is number `first`
   uint64_t first = 0;
+  // Per 128 bytes of shared memory, one more than the number of the last wgmma that reads them.
+  std::vector<uint32_t> last_reader;
 };
 
+// Notes that wgmma `number` of the warpgroup reads an operand of `operand_bytes` in `range`
+// (arrival.cc).
+constexpr uint32_t kReadGranule = 128;
+void mark_wgmma_read(Warpgroup& g, const Cta& c, const WgmmaOp::Range& range,
+                     uint32_t operand_bytes, uint64_t number);
+
 struct NamedBarrier {
-  std::vector<uint32_t> released, last_released;  // see Observed
-  uint32_t expected = 0;                          // threads; 0 = nobody came yet
+  Observed released, last_released;  // what the threads that arrived had observed
+  uint32_t expected = 0;             // threads; 0 = nobody came yet
   uint32_t arrived = 0;
   uint64_t generation = 0;
   uint64_t warps = 0;         // who arrived (for reports)
@@ -160,10 +177,6 @@ struct NamedBarrier {
   bool last_all = false, last_any = false;
   void complete();  // releases everyone who waits, starts the next generation
 };
-
-// For each mbarrier of a CTA (by id), the number of phases that are known to have completed.
-using Observed = std::vector<uint32_t>;
-void join(Observed& into, const Observed& from);
 
 struct LiveBarrier : Mbarrier {
   uint32_t id = 0;         // fresh at every init; from 1
@@ -219,9 +232,9 @@ struct Cta {
   std::array<NamedBarrier, 16> barriers;
   std::unordered_map<uint32_t, LiveBarrier> mbarriers;  // by offset
   std::vector<Warpgroup> warpgroups;
-  uint32_t store_lo = ~0u, store_hi = 0;   // bounding range of bulk-store sources in flight
-  uint32_t wgmma_lo = ~0u, wgmma_hi = 0;   // and of wgmma operands in flight
-  std::vector<uint32_t> cluster_released;  // what its warps knew at their cluster arrivals
+  uint32_t store_lo = ~0u, store_hi = 0;  // bounding range of bulk-store sources in flight
+  uint32_t wgmma_lo = ~0u, wgmma_hi = 0;  // and of wgmma operands in flight
+  Observed cluster_released;              // what its warps knew at their cluster arrivals
   bool exited = false;
 };
 

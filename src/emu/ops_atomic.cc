@@ -56,12 +56,11 @@ uint8_t* target_bytes(Warp& w, uint64_t address, uint32_t bytes, int lane, int w
     return nullptr;
   }
   uint64_t at = address - a->base;
-  if (a->tracks_writes() && !a->all_written(at, bytes)) {
+  if (a->tracks_writes() && !a->note_read(at, bytes))
     e.report(w, "uninitialized-read", plan::HazardClass::latent, 1u << lane,
              fmt::format("an atomic reads {}, which nothing has written", memory.describe(address)),
              "", address);
-    a->mark_written(at, bytes);
-  }
+  a->mark_written(at, bytes);
   e.touch(a, bytes, bytes);
   return a->data + at;
 }

@@ -117,8 +117,8 @@ bool check_extent(Warp& w, const plan::TensorMapArgs& map, const Coordinates& at
     bool bad = false;
     for_each_piece(map, at, shared, store, [&](const CopyPiece& p) {
       if (p.global_offset >= 0 && !bad)
-        bad = !a->all_written(map.global_address - a->base + static_cast<uint64_t>(p.global_offset),
-                              p.bytes);
+        bad = !a->note_read(map.global_address - a->base + static_cast<uint64_t>(p.global_offset),
+                            p.bytes);
     });
     if (bad)
       w.exec->report(

@@ -61,8 +61,7 @@ void check_fault(Warp& w, Cta& c, uint32_t offset, int lane, Mbarrier::Fault fau
 // A wait on the barrier succeeded.
 void observe(Warp& w, const LiveBarrier& b) {
   join(w.observed, b.released);
-  if (w.observed.size() <= b.id) w.observed.resize(b.id + 1);
-  w.observed[b.id] = std::max(w.observed[b.id], static_cast<uint32_t>(b.phase()));
+  learn(w.observed, phases_of(b.id), static_cast<uint32_t>(b.phase()));
 }
 
 template <class F>

@@ -276,7 +276,7 @@ void global_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t
     uint64_t at = address[l] - a->base;
     std::memcpy(image + l * kImage, a->data + at, bytes);
     if (!common) w.exec->touch(a, bytes, 0);
-    if (a->tracks_writes() && !a->all_written(at, bytes)) unwritten |= 1u << l;
+    if (a->tracks_writes() && !a->note_read(at, bytes)) unwritten |= 1u << l;
   });
   if (unwritten) {
     int l = std::countr_zero(unwritten);

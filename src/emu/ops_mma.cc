@@ -14,6 +14,11 @@ void mma(RegisterView& v, const MicroOp& op, uint32_t) {
   for (size_t r = 0; r < site.c.size(); r++) o.c[r] = source<uint32_t>(v, site.c[r]);
   for (size_t r = 0; r < site.d.size(); r++) o.d[r] = destination<uint32_t>(v, site.d[r]);
   if (site.form.sparse) o.metadata = source<uint32_t>(v, site.metadata);
+  if (e.launch().options->ghost == plan::Ghost::matrix) {
+    for (size_t r = 0; r < site.d.size() && r < site.c.size(); r++)
+      std::memmove(o.d[r], o.c[r], 32 * sizeof(uint32_t));
+    return;
+  }
   const plan::TensorMode mode = e.launch().options->tensor;
   site.is_wmma ? emu::wmma(site.wmma, o, mode) : emu::mma(site.form, o, mode);
 }

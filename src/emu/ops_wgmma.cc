@@ -75,6 +75,14 @@ void check_operand(Warp& w, uint64_t descriptor, bool mn_major, int bytes, int m
                    [&](uint32_t at, uint32_t n) { e.check_proxy(w, c, at, n, "wgmma"); });
 }
 
+// Ghost replay: the accumulators stay as they were, or become zero.
+void forget_product(const WgmmaOp& op, const WgmmaOperands& o) {
+  if (op.scale_d) return;
+  for (int x = 0; x < 4; x++)
+    if (o.warps >> x & 1)
+      for (size_t r = 0; r < op.site->d.size(); r++) std::fill_n(o.d[x][r], 32, 0u);
+}
+
 void perform(Cta& c, Executor& e, WgmmaOp& op, uint32_t warps) {
   warps &= ~op.done;
   if (!warps) return;
@@ -94,7 +102,10 @@ void perform(Cta& c, Executor& e, WgmmaOp& op, uint32_t warps) {
     if (!op.metadata.empty()) o.metadata[x] = op.metadata[x].data();
   }
   o.warps = warps & ~op.poisoned;
-  if (o.warps) wgmma(op.site->form, o, e.launch().options->tensor);
+  if (e.launch().options->ghost == plan::Ghost::matrix)
+    forget_product(op, o);
+  else if (o.warps)
+    wgmma(op.site->form, o, e.launch().options->tensor);
   // Operands read before they were known to have arrived: the result is poison, not luck.
   for (int x = 0; x < 4; x++)
     if ((warps & op.poisoned) >> x & 1)
@@ -170,6 +181,7 @@ void Executor::matrix_access(Warp& w, const MicroOp& op, uint32_t pc) {
     w.pc = saved;
   }
   perform_wgmmas(w, last, true);
+  learn(w.observed, wgmmas_of(w.index), static_cast<uint32_t>(last));
 }
 
 bool Executor::force_wgmma(Cluster& c) {
@@ -235,6 +247,8 @@ void wgmma_issue(RegisterView& v, const MicroOp& op, uint32_t) {
     if (!f.a_in_registers) cover(a_desc, f.a_mn_major, ab, 64, ak, &fresh.a.lo, &fresh.a.hi);
     cover(b_desc, f.b_mn_major, bb, f.n, bk, &fresh.b.lo, &fresh.b.hi);
     include(c, fresh);
+    mark_wgmma_read(g, c, fresh.a, static_cast<uint32_t>(64 * ak * ab), number);
+    mark_wgmma_read(g, c, fresh.b, static_cast<uint32_t>(f.n * bk * bb), number);
     g.ops.push_back(fresh);
   }
   WgmmaOp& mine = g.ops[number - g.first];
@@ -281,6 +295,7 @@ void wgmma_wait(RegisterView& v, const MicroOp& op, uint32_t) {
       return e.block(w, {Wait::Kind::wgmma_partners, 0, w.index / 4, target - 1, false}, true);
     e.perform_wgmmas(w, target, false);
   }
+  learn(w.observed, wgmmas_of(w.index), static_cast<uint32_t>(target));
   w.wgmma_groups.erase(w.wgmma_groups.begin(), w.wgmma_groups.end() - static_cast<long>(op.imm));
 }
 

@@ -2,14 +2,12 @@
 // flight, or belong to a live mbarrier; and which generic-proxy writes the async proxy may not see
 // yet.
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 
+#include "base/demangle.h"
 #include "emu/executor.h"
 
 namespace ptxbench::emu {
@@ -26,17 +24,6 @@ void set_shadow(Cta& c, uint32_t offset, uint32_t bytes, uint8_t value) {
     c.unclean[offset >> 10] = static_cast<uint16_t>(c.unclean[offset >> 10] + delta);
     offset = stop;
   }
-}
-
-// "tile" of a mangled "kernel(...)::tile".
-std::string readable(const std::string& symbol) {
-  int status = 0;
-  std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), std::free);
-  if (status != 0 || !text) return symbol;
-  std::string name = text.get();
-  size_t last = name.rfind("::");
-  return last == std::string::npos ? name : name.substr(last + 2);
 }
 
 // Whether the warp that wrote at `seq` fenced afterwards, or anyone synchronised with the write and
@@ -80,7 +67,7 @@ std::string Executor::shared_symbol(const Cta& c, uint32_t offset) const {
   if (offset >= kReservedShared) {
     for (const SharedSymbol& s : k.shared_symbols)
       if (user >= s.offset && user < s.offset + s.size)
-        return fmt::format("{}+{}{}", readable(s.name), user - s.offset, where);
+        return fmt::format("{}+{}{}", demangled_variable(s.name), user - s.offset, where);
     if (launch_.dynamic_shared && user >= k.dynamic_shared_offset)
       return fmt::format("dynamic shared memory+{}{}", user - k.dynamic_shared_offset, where);
   }

@@ -74,6 +74,14 @@ struct RunResult {
 enum class TensorMode : uint8_t { hw, f32, fast };
 enum class AsyncMode : uint8_t { late, eager };
 
+// A ghost replay leaves out what one kind of instruction computes. Output that does not change
+// shows that nothing depended on it, however often it was executed.
+enum class Ghost {
+  none,
+  matrix,      // matrix instructions add nothing to their accumulators
+  tensor_load  // tensor copies into shared memory bring zeros
+};
+
 struct RunOptions {
   TensorMode tensor = TensorMode::hw;
   AsyncMode async = AsyncMode::late;
@@ -81,6 +89,7 @@ struct RunOptions {
   uint64_t step_budget = 0;          // warp instructions over the whole plan; 0 = none
   double wall_budget_s = 0;          // 0 = none
   std::string schedule = "inorder";  // or "random:SEED"
+  Ghost ghost = Ghost::none;
   std::function<void(const std::string& what, double fraction)> progress;  // may be empty
   std::function<void(const std::string& text)> print;  // device printf; empty: discarded
 };

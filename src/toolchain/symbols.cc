@@ -1,12 +1,11 @@
 #include "toolchain/symbols.h"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <cctype>
-#include <cstdlib>
 #include <set>
 
+#include "base/demangle.h"
 #include "toolchain/elf.h"
 
 namespace ptxbench::toolchain {
@@ -92,14 +91,6 @@ bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-std::string demangled(const std::string& name) {
-  int status = 0;
-  char* text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
-  std::string out = status == 0 && text != nullptr ? text : name;
-  free(text);
-  return out;
-}
-
 // Provided by the process that loads the library, without a symbol version.
 bool provided(std::string_view name) {
   const bool driver = starts_with(name, "cu") && name.size() > 2 &&
@@ -139,7 +130,7 @@ void check_kernels(std::string_view ptx, SymbolReport* report) {
       if (!starts_with(name, kernel.prefix)) continue;
       report->failure_reason = "banned-call";
       report->diagnostics.push_back(
-          error(fmt::format("banned: {} ({})", kernel.what, demangled(name))));
+          error(fmt::format("banned: {} ({})", kernel.what, demangle(name))));
     }
   }
   for (const std::string& name : names_after(ptx, ".extern .func")) {
@@ -176,11 +167,11 @@ Result<SymbolReport> check_symbols(std::span<const uint8_t> host_library, std::s
     if (const std::string why = banned_because(symbol.name); !why.empty()) {
       report.failure_reason = "banned-call";
       report.diagnostics.push_back(
-          error(fmt::format("banned: host code calls {} ({})", why, demangled(symbol.name))));
+          error(fmt::format("banned: host code calls {} ({})", why, demangle(symbol.name))));
     } else if (!symbol.weak && symbol.version.empty() && !provided(symbol.name)) {
       if (report.failure_reason.empty()) report.failure_reason = "undefined-symbol";
       report.diagnostics.push_back(error(fmt::format(
-          "undefined: host code uses {}, which nothing defines", demangled(symbol.name))));
+          "undefined: host code uses {}, which nothing defines", demangle(symbol.name))));
     }
   }
   check_kernels(ptx, &report);

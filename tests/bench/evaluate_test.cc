@@ -30,9 +30,11 @@ class FakeDevice : public device::Device {
     EXPECT_TRUE(bindings[0].read_only && bindings[1].read_only && !bindings[2].read_only);
     EXPECT_FALSE(bindings[2].initialized);
     if (writes) {
-      Gemm g{64, 64, 256, words(bindings[0]), words(bindings[1])};
+      Gemm g{static_cast<int>(bindings[0].bytes.size() / 512), 64, 256, words(bindings[0]),
+             words(bindings[1])};
       std::vector<uint16_t> c = honest(g);
       if (change) change(c, bindings);
+      if (obeys_ghost && options.ghost != plan::Ghost::none) std::fill(c.begin(), c.end(), 0);
       std::memcpy(bindings[2].bytes.data(), c.data(), 2 * c.size());
     }
     return result;
@@ -42,7 +44,7 @@ class FakeDevice : public device::Device {
     std::memcpy(w.data(), b.bytes.data(), b.bytes.size());
     return w;
   }
-  bool writes = true;
+  bool writes = true, obeys_ghost = true;
   std::function<void(std::vector<uint16_t>&, std::span<const device::Binding>)> change;
   plan::RunResult result;
   plan::RunOptions seen_options;
@@ -60,11 +62,12 @@ class Evaluate : public ::testing::Test {
     request_.extraction = extract_markdown(
         "```cuda\n__global__ void k();\nbad_line();\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(run, k);\n```\n",
         "answer.md");
-    device_.result.families = {{"wgmma.mma_async", 4, 64, 2048, 2.0 * 64 * 64 * 256},
+    // Enough FLOP for the largest held-out size too.
+    device_.result.families = {{"wgmma.mma_async", 4, 64, 2048, 2.0 * 192 * 64 * 256},
                                {"cp.async.bulk.tensor.load", 2, 8, 8}};
     device_.result.kernels.resize(1);
-    device_.result.kernels[0].tensor_flop = 2.0 * 64 * 64 * 256;
-    device_.result.kernels[0].tensor_flop_by_type = {{"bf16.bf16.f32", 2.0 * 64 * 64 * 256}};
+    device_.result.kernels[0].tensor_flop = 2.0 * 192 * 64 * 256;
+    device_.result.kernels[0].tensor_flop_by_type = {{"bf16.bf16.f32", 2.0 * 192 * 64 * 256}};
     compiled_.ok = true;
     compiled_.stages = {{"compile.device", 5, true}};
     recorded_.ok = true;
@@ -261,7 +264,7 @@ TEST_F(Evaluate, InstructionEvidence) {
   families[0].warps = families[0].threads = 0;
   expect(4, "instructions-not-executed", "Correct", "PASSED");
   families = all;
-  families[0].tensor_flop *= 0.8;
+  families[0].tensor_flop = 0.8 * 2.0 * 64 * 64 * 256;
   expect(4, "insufficient-flop", "Correct", "PASSED");
   families[0].tensor_flop = 1;
   families.push_back({"mma", 1, 512, 512 * 32, 2.0 * 64 * 64 * 256});  // mma.sync did it all
@@ -270,6 +273,20 @@ TEST_F(Evaluate, InstructionEvidence) {
   device_.result.kernels[0].tensor_flop_by_type = {{"f16.f16.f16", 1e6}};
   expect(4, "wrong-compute-type", "Correct", "PASSED");
 }
+TEST_F(Evaluate, InstructionsForShow) {
+  device_.obeys_ghost = false;
+  expect(4, "instructions-unused", "Correct", "PASSED");
+}
+
+TEST_F(Evaluate, HeldOutSizeDecidesToo) {
+  device_.change = [](std::vector<uint16_t>& c, std::span<const device::Binding>) {
+    if (c.size() != 64 * 64) std::reverse(c.begin(), c.end());
+  };
+  expect(3, "numerics", "Correct", "PASSED");
+  request_.held_out = false;
+  expect(5, "not-timed", "Correct", "PASSED");
+}
+
 TEST_F(Evaluate, OptionsReachTheDevice) {
   request_.threads = 2;
   request_.async = plan::AsyncMode::eager;

@@ -2,6 +2,8 @@
 // whenever asynchronous work is performed.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/files.h"
 #include "base/json.h"
 #include "base/subprocess.h"
@@ -72,6 +74,9 @@ class Examples : public ::testing::TestWithParam<Json> {
     for (const char* field : {"level", "reason", "label"})
       EXPECT_EQ(verdict.value(field, Json()), GetParam()[field])
           << dump_json(verdict).substr(0, 4000);
+    const std::string says = GetParam().value("says", "");
+    EXPECT_NE(verdict.value("message", "").find(says), std::string::npos)
+        << verdict.value("message", "");
   }
 };
 
@@ -91,7 +96,25 @@ INSTANTIATE_TEST_SUITE_P(All, Examples, ::testing::ValuesIn(candidates()), [](co
   return name;
 });
 
-TEST(ExamplesList, HoldsAllSix) { EXPECT_EQ(candidates().size(), 6u); }
+// Every candidate in the folder is judged, and every sibling is what its edits say.
+TEST(ExamplesList, HoldsEveryCandidate) {
+  std::set<std::string> listed, present;
+  for (const Json& candidate : candidates()) listed.insert(candidate["file"].get<std::string>());
+  for (const auto& entry : std::filesystem::directory_iterator(kExamples))
+    if (entry.path().extension() != ".json") present.insert(entry.path().filename().string());
+  EXPECT_EQ(listed, present);
+  EXPECT_GE(listed.size(), 20u);
+}
+
+TEST(ExamplesList, SiblingsAreUpToDate) {
+  ProcessSpec spec;
+  spec.argv = {"/usr/bin/python3", std::string(PTXBENCH_SOURCE_DIR) + "/scripts/make_siblings.py",
+               "--check"};
+  spec.wall_s = 60;
+  auto result = run_process(spec);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->exit_code, 0) << result->out << result->err;
+}
 
 }  // namespace
 }  // namespace ptxbench
