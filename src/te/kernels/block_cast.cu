@@ -30,7 +30,7 @@ __device__ __forceinline__ void quantize_rows(const uint4 (&raw)[8], const float
     unpack8(raw[i], v);
     q[i] = quantize8<Fp8Format::e4m3>(v, scale[i]);
     if (a.data != nullptr && row + i < a.rows)
-      store8<kVector>(a.data + (row + i) * a.cols + col, q[i], a.cols - col);
+      store8<kVector>(a.data + (row + i) * a.cols + col, q[i], up_to8(a.cols - col));
   }
 }
 
@@ -135,7 +135,8 @@ __global__ void __launch_bounds__(T::kThreads, 3)
   uint4 raw[8];
 #pragma unroll
   for (int i = 0; i < 8; ++i)
-    raw[i] = load8<kVector>(a.in + (row + i) * a.cols + col, row + i < a.rows ? a.cols - col : 0);
+    raw[i] = load8<kVector>(a.in + (row + i) * a.cols + col,
+                            row + i < a.rows ? up_to8(a.cols - col) : 0);
   if constexpr (kSquare)
     square<kVector>(raw, a, scratch, tile, row0, col0);
   else

@@ -18,11 +18,6 @@ __device__ __forceinline__ uint4 load_streaming(const void* p) {
                : "l"(p));
   return v;
 }
-__device__ __forceinline__ uint16_t load_half_streaming(const void* p) {
-  uint16_t v;
-  asm volatile("ld.global.nc.L1::no_allocate.b16 %0, [%1];" : "=h"(v) : "l"(p));
-  return v;
-}
 
 // Asks L2 for `bytes` (a multiple of 16) at a 16-byte aligned address. PTX ISA,
 // cp.async.bulk.prefetch.
@@ -125,11 +120,11 @@ __device__ __forceinline__ void commit_amax(float v, float* amax, float* scratch
 }
 
 // Counts a CTA; the number of those counted before. One thread calls, after a barrier of the CTA:
-// what the CTA wrote to global memory before is then visible to whoever counts later, and the other
-// way round.
+// what the CTA wrote to global memory before is then visible to whoever reads the count and fences.
+// (Without "acquire" nothing waits for the answer before it is used.)
 __device__ __forceinline__ unsigned arrive(unsigned* counter) {
   unsigned before;
-  asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;"
+  asm volatile("atom.add.release.gpu.global.u32 %0, [%1], 1;"
                : "=r"(before)
                : "l"(counter)
                : "memory");
@@ -143,7 +138,10 @@ __device__ __forceinline__ bool last_to_arrive(unsigned* counter, unsigned count
   __syncthreads();
   if (threadIdx.x == 0) {
     last = arrive(counter) == count - 1;
-    if (last) *counter = 0;
+    if (last) {
+      __threadfence();
+      *counter = 0;
+    }
   }
   __syncthreads();
   return last;

@@ -12,7 +12,8 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t pieces = (a.cols + 7) / 8, all = pieces * a.tokens;
   for (int64_t item = int64_t{blockIdx.x} * kThreads + threadIdx.x; item < all;
        item += int64_t{gridDim.x} * kThreads) {
-    const int64_t token = item / pieces, col = item % pieces * 8, left = a.cols - col;
+    const int64_t token = item / pieces, col = item % pieces * 8;
+    const int left = up_to8(a.cols - col);
     const int64_t entry = a.index[token];
     const bool known = entry >= 0 && entry < a.entries;
     if (!known && col == 0 && a.errors != nullptr) atomicAdd(a.errors, 1);
@@ -43,7 +44,8 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t entry = index_of(mine);
   if (entry < 0 || entry >= a.entries) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t col = (int64_t{blockIdx.y} * kThreads + threadIdx.x) * 8, left = a.cols - col;
+  const int64_t col = (int64_t{blockIdx.y} * kThreads + threadIdx.x) * 8;
+  const int left = up_to8(a.cols - col);
   if (a.index == nullptr) {
     if (mine >= a.entries) return;  // token - entries has the same index
   } else {

@@ -30,7 +30,7 @@ Sides sides(CastTile tile) {
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool fits_vectors(const FusedCast& c) {
-  if (c.cols % 8 != 0) return false;
+  if (c.cols % 8 != 0 || c.rows % 8 != 0) return false;
   if (c.out.transpose != nullptr && (c.rows % 16 != 0 || !aligned(c.out.transpose, 16)))
     return false;
   return aligned(c.in, 16) && aligned(c.grad, 16) && aligned(c.out.data, 8);
@@ -61,10 +61,9 @@ Result<void> check(const FusedCast& c) {
 
 std::string FusedCastPlan::describe() const {
   const Sides s = sides(tile);
-  return fmt::format("{}x{} tiles, {} down x {} across, {}, {} first{}", s.rows, s.cols, tile_rows,
+  return fmt::format("{}x{} tiles, {} down x {} across, {}, {} first", s.rows, s.cols, tile_rows,
                      tile_cols, vector ? "16-byte accesses" : "element by element",
-                     down_first ? "down" : "across",
-                     prefetch > 0 ? fmt::format(", {} ahead into L2", prefetch) : "");
+                     down_first ? "down" : "across");
 }
 
 FusedCastPlan cut(const FusedCast& c, CastTile tile) {
@@ -107,7 +106,7 @@ Result<void> fused_cast(const FusedCast& c, const FusedCastPlan& plan, cudaStrea
   args.in = c.in, args.grad = c.grad, args.out = c.out;
   args.rows = c.rows, args.cols = c.cols;
   args.tile_rows = plan.tile_rows, args.tile_cols = plan.tile_cols;
-  args.down_first = plan.down_first, args.prefetch = plan.prefetch;
+  args.down_first = plan.down_first;
   args.dbias = c.dbias, args.noop = c.noop;
   if (c.dbias != nullptr) {
     args.counters = static_cast<unsigned*>(c.workspace);

@@ -16,35 +16,20 @@ namespace ptxbench::te::device {
 // ---- sources: kOutputs values per element; kBatch rows are loaded before the first is used;
 // kMinThreads of a multiprocessor must find registers ----
 
-// Asks L2 for the tile of a later CTA, so that DRAM stays busy while this one computes and stores.
-// Element size in bytes; `width` of a row in elements.
-__device__ __forceinline__ void prefetch_tile(const FusedCastArgs& a, const void* matrix,
-                                              int64_t width, int64_t offset, int element,
-                                              uint32_t block, int rows, int cols) {
-  if (block >= a.tile_rows * a.tile_cols || threadIdx.x >= rows) return;
-  const int64_t tile_r = a.down_first ? block % a.tile_rows : block / a.tile_cols;
-  const int64_t tile_c = a.down_first ? block / a.tile_rows : block % a.tile_cols;
-  const int64_t row = tile_r * rows + threadIdx.x, col = tile_c * cols;
-  if (row >= a.rows) return;
-  const int64_t left = a.cols - col < cols ? a.cols - col : cols;
-  prefetch_l2(static_cast<const uint8_t*>(matrix) + (row * width + offset + col) * element,
-              static_cast<uint32_t>(left * element));
-}
+// Where eight elements lie, in elements from the start of the matrices.
+struct Place {
+  int64_t at;     // in a matrix of `cols` columns
+  int64_t gated;  // in one of 2 * cols columns: the gates
+};
 
 struct PlainBf16 {
   static constexpr int kOutputs = 1, kBatch = 8, kMinThreads = 1024;
   struct Raw {
     uint4 x;
   };
-  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
-                                                  int cols) {
-    if (a.prefetch == 0) return;
-    prefetch_tile(a, a.in, a.cols, 0, 2, block, rows, cols);
-  }
   template <bool kVector>
-  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
-                                             int64_t valid) {
-    return {load8<kVector>(static_cast<const uint16_t*>(a.in) + row * a.cols + col, valid)};
+  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, const Place& p, int valid) {
+    return {load8<kVector>(static_cast<const uint16_t*>(a.in) + p.at, valid)};
   }
   static __device__ __forceinline__ void values(const Raw& raw, float (&v)[1][8]) {
     unpack8(raw.x, v[0]);
@@ -56,20 +41,14 @@ struct PlainF32 {
   struct Raw {
     float x[8];
   };
-  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
-                                                  int cols) {
-    if (a.prefetch == 0) return;
-    prefetch_tile(a, a.in, a.cols, 0, 4, block, rows, cols);
-  }
   template <bool kVector>
-  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
-                                             int64_t valid) {
-    const float* p = static_cast<const float*>(a.in) + row * a.cols + col;
+  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, const Place& p, int valid) {
+    const float* x = static_cast<const float*>(a.in) + p.at;
     Raw raw;
     if constexpr (kVector) {
       const uint4 zero = {0, 0, 0, 0};
-      const uint4 u[2] = {valid > 0 ? load_streaming(p) : zero,
-                          valid > 0 ? load_streaming(p + 4) : zero};
+      const uint4 u[2] = {valid > 0 ? load_streaming(x) : zero,
+                          valid > 0 ? load_streaming(x + 4) : zero};
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         raw.x[4 * i] = __uint_as_float(u[i].x), raw.x[4 * i + 1] = __uint_as_float(u[i].y);
@@ -77,7 +56,7 @@ struct PlainF32 {
       }
     } else {
 #pragma unroll
-      for (int i = 0; i < 8; ++i) raw.x[i] = i < valid ? p[i] : 0.0f;
+      for (int i = 0; i < 8; ++i) raw.x[i] = i < valid ? x[i] : 0.0f;
     }
     return raw;
   }
@@ -101,17 +80,10 @@ struct SwigluForward {
   struct Raw {
     uint4 gate, up;
   };
-  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
-                                                  int cols) {
-    if (a.prefetch == 0) return;
-    prefetch_tile(a, a.in, 2 * a.cols, 0, 2, block, rows, cols);
-    prefetch_tile(a, a.in, 2 * a.cols, a.cols, 2, block, rows, cols);
-  }
   template <bool kVector>
-  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
-                                             int64_t valid) {
-    const uint16_t* p = static_cast<const uint16_t*>(a.in) + row * (2 * a.cols) + col;
-    return {load8<kVector>(p, valid), load8<kVector>(p + a.cols, valid)};
+  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, const Place& p, int valid) {
+    const uint16_t* x = static_cast<const uint16_t*>(a.in) + p.gated;
+    return {load8<kVector>(x, valid), load8<kVector>(x + a.cols, valid)};
   }
   static __device__ __forceinline__ void values(const Raw& raw, float (&v)[1][8]) {
     float up[8];
@@ -127,18 +99,10 @@ struct GeluBackward {
   struct Raw {
     uint4 grad, x;
   };
-  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
-                                                  int cols) {
-    if (a.prefetch == 0) return;
-    prefetch_tile(a, a.grad, a.cols, 0, 2, block, rows, cols);
-    prefetch_tile(a, a.in, a.cols, 0, 2, block, rows, cols);
-  }
   template <bool kVector>
-  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
-                                             int64_t valid) {
-    const int64_t at = row * a.cols + col;
-    return {load8<kVector>(static_cast<const uint16_t*>(a.grad) + at, valid),
-            load8<kVector>(static_cast<const uint16_t*>(a.in) + at, valid)};
+  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, const Place& p, int valid) {
+    return {load8<kVector>(static_cast<const uint16_t*>(a.grad) + p.at, valid),
+            load8<kVector>(static_cast<const uint16_t*>(a.in) + p.at, valid)};
   }
   static __device__ __forceinline__ void values(const Raw& raw, float (&v)[1][8]) {
     float grad[8];
@@ -155,19 +119,11 @@ struct SwigluBackward {
   struct Raw {
     uint4 grad, gate, up;
   };
-  static __device__ __forceinline__ void prefetch(const FusedCastArgs& a, uint32_t block, int rows,
-                                                  int cols) {
-    if (a.prefetch == 0) return;
-    prefetch_tile(a, a.grad, a.cols, 0, 2, block, rows, cols);
-    prefetch_tile(a, a.in, 2 * a.cols, 0, 2, block, rows, cols);
-    prefetch_tile(a, a.in, 2 * a.cols, a.cols, 2, block, rows, cols);
-  }
   template <bool kVector>
-  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, int64_t row, int64_t col,
-                                             int64_t valid) {
-    const uint16_t* p = static_cast<const uint16_t*>(a.in) + row * (2 * a.cols) + col;
-    return {load8<kVector>(static_cast<const uint16_t*>(a.grad) + row * a.cols + col, valid),
-            load8<kVector>(p, valid), load8<kVector>(p + a.cols, valid)};
+  static __device__ __forceinline__ Raw load(const FusedCastArgs& a, const Place& p, int valid) {
+    const uint16_t* x = static_cast<const uint16_t*>(a.in) + p.gated;
+    return {load8<kVector>(static_cast<const uint16_t*>(a.grad) + p.at, valid),
+            load8<kVector>(x, valid), load8<kVector>(x + a.cols, valid)};
   }
   static __device__ __forceinline__ void values(const Raw& raw, float (&v)[2][8]) {
     float grad[8];
@@ -189,7 +145,7 @@ struct SwigluBackward {
 // 8*tx + j. `sums` [kTy * kCols] floats at most; the CTA must not be using it.
 template <class T>
 __device__ __forceinline__ void tile_column_sums(float (&bias)[8], float* sums, float* out,
-                                                 int64_t valid) {
+                                                 int valid) {
   const int tx = threadIdx.x % T::kTx;
   constexpr int kPerWarp = T::kTx < 32 ? 32 / T::kTx : 1;  // groups of rows in a warp
   constexpr int kGroups = T::kTy / kPerWarp;
@@ -215,7 +171,7 @@ __device__ __forceinline__ void tile_column_sums(float (&bias)[8], float* sums, 
 // out[c] = sum over i of partial[i * stride + c], in a fixed order; all threads of the CTA.
 template <class T>
 __device__ __forceinline__ void add_partial_sums(const float* partial, int64_t count,
-                                                 int64_t stride, int64_t valid, float* sums,
+                                                 int64_t stride, int valid, float* sums,
                                                  float* out) {
   constexpr int kGroups = T::kThreads > T::kCols ? T::kThreads / T::kCols : 1;
   constexpr int kColumnThreads = T::kThreads / kGroups;
@@ -259,21 +215,28 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
   const int64_t row0 = tile_r * T::kRows, col0 = tile_c * T::kCols;
   const int64_t row = row0 + ty * 8, col = col0 + tx * 8;
   const int64_t out_cols = a.cols * kOutputs;
+  // Of the thread's square: rows and columns that exist. kVector: all eight of each, or nothing.
+  const int rows_left = up_to8(a.rows - row);
+  const int valid = up_to8(a.cols - col);
+  const bool active = rows_left > 0 && valid > 0;
+  const int tile_left = static_cast<int>(a.cols - col0 < T::kCols ? a.cols - col0 : T::kCols);
   const float scale = a.out.scale != nullptr ? *a.out.scale : 1.0f;
   if (block == 0 && threadIdx.x == 0 && a.out.scale_inv != nullptr)
     *a.out.scale_inv = __frcp_rn(scale);
 
-  if constexpr (kVector) Source::prefetch(a, block + a.prefetch, T::kRows, T::kCols);
   uint2 q[kOutputs][8];
   float bias[kOutputs][8] = {};
   float amax = 0;
+  Place place = {row * a.cols + col, 2 * row * a.cols + col};
 #pragma unroll
   for (int first = 0; first < 8; first += kBatch) {
     typename Source::Raw raw[kBatch];
 #pragma unroll
-    for (int i = 0; i < kBatch; ++i)
-      raw[i] = Source::template load<kVector>(a, row + first + i, col,
-                                              row + first + i < a.rows ? a.cols - col : 0);
+    for (int i = 0; i < kBatch; ++i) {
+      const bool there = kVector ? active : first + i < rows_left;
+      raw[i] = Source::template load<kVector>(a, place, there ? valid : 0);
+      place.at += a.cols, place.gated += 2 * a.cols;
+    }
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
       float v[kOutputs][8];
@@ -290,26 +253,26 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
     }
   }
   // The sums first: the round trip of the counter passes while the copies are stored.
-  __shared__ bool last;
+  unsigned arrived_before = 0;
   if constexpr (kBias) {
     __shared__ float sums[T::kColumnSums];
 #pragma unroll
     for (int o = 0; o < kOutputs; ++o) {
       if (o > 0) __syncthreads();
       tile_column_sums<T>(bias[o], sums, a.partial + tile_r * out_cols + o * a.cols + col0,
-                          a.cols - col0);
+                          tile_left);
     }
     __syncthreads();
-    if (threadIdx.x == 0) last = arrive(a.counters + tile_c) == a.tile_rows - 1;
+    if (threadIdx.x == 0) arrived_before = arrive(a.counters + tile_c);
   }
+  if (a.out.data != nullptr && active) {
+    uint8_t* to = a.out.data + row * out_cols + col;
 #pragma unroll
-  for (int o = 0; o < kOutputs; ++o) {
-    if (a.out.data == nullptr) break;
+    for (int i = 0; i < 8; ++i, to += out_cols) {
+      if (!kVector && i >= rows_left) break;
 #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      if (row + i < a.rows)
-        store8<kVector>(a.out.data + (row + i) * out_cols + o * a.cols + col, q[o][i],
-                        a.cols - col);
+      for (int o = 0; o < kOutputs; ++o) store8<kVector>(to + o * a.cols, q[o][i], valid);
+    }
   }
 #pragma unroll
   for (int o = 0; o < kOutputs; ++o) {
@@ -320,14 +283,21 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
   }
   commit_amax<T::kThreads>(amax, a.out.amax, scratch);
   if constexpr (kBias) {
+    __shared__ bool last;
+    if (threadIdx.x == 0) {
+      last = arrived_before == a.tile_rows - 1;
+      if (last) {
+        __threadfence();
+        a.counters[tile_c] = 0;
+      }
+    }
     __syncthreads();
     if (!last) return;
-    if (threadIdx.x == 0) a.counters[tile_c] = 0;
     float* scratch_sums = reinterpret_cast<float*>(shared);
 #pragma unroll
     for (int o = 0; o < kOutputs; ++o) {
       __syncthreads();
-      add_partial_sums<T>(a.partial + o * a.cols + col0, a.tile_rows, out_cols, a.cols - col0,
+      add_partial_sums<T>(a.partial + o * a.cols + col0, a.tile_rows, out_cols, tile_left,
                           scratch_sums, a.dbias + o * a.cols + col0);
     }
   }

@@ -42,7 +42,6 @@ struct FusedCastPlan {
   bool vector = false;      // 16-byte accesses throughout
   bool down_first = false;  // consecutive CTAs go down a column of tiles
   uint32_t tile_rows = 0, tile_cols = 0;
-  uint32_t prefetch = 0;  // CTAs ahead whose input is fetched into L2; 0: none
   std::string describe()
       const;  // "128x128 tiles, 64 down x 32 across, 16-byte accesses, down first"
 };

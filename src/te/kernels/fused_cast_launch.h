@@ -24,7 +24,6 @@ struct FusedCastArgs {
   CastTile tile = CastTile::t64x64;  // without `vector` only this one exists
   bool vector = false;
   bool down_first = false;
-  uint32_t prefetch = 0;  // CTAs ahead whose tile is fetched into L2; 0: none
 };
 
 cudaError_t launch_cast(const FusedCastArgs& args, cudaStream_t stream);

@@ -20,7 +20,8 @@ __global__ void __launch_bounds__(kThreads, 512 / kThreads)
   cluster_arrive_relaxed();
   const uint32_t rank = cluster_rank(), group = blockIdx.x / a.cluster;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t col = (int64_t{rank} * kThreads + threadIdx.x) * 8, valid = a.cols - col;
+  const int64_t col = (int64_t{rank} * kThreads + threadIdx.x) * 8;
+  const int valid = up_to8(a.cols - col);
   const int count = static_cast<int>(a.cluster) * kWarps, part = rank * kWarps + warp;
   float gamma[8], dgamma[8] = {}, dbeta[8] = {};
   unpack8(load8<kVector>(a.gamma + col, valid), gamma);
@@ -36,7 +37,8 @@ __global__ void __launch_bounds__(kThreads, 512 / kThreads)
     float mean[kBatch], rstd[kBatch];
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      const int64_t row = first + i, left = row < a.rows ? valid : 0;
+      const int64_t row = first + i;
+      const int left = row < a.rows ? valid : 0;
       raw_dy[i] = load8<kVector>(a.dy + row * a.cols + col, left);
       raw_x[i] = load8<kVector>(a.x + row * a.cols + col, left);
       mean[i] = kLayer && row < a.rows ? a.mean[row] : 0;
@@ -80,7 +82,8 @@ __global__ void __launch_bounds__(kThreads, 512 / kThreads)
       }
       g_mean = kLayer ? g_mean / columns : 0;
       product_mean /= columns;
-      const int64_t row = first + i, left = row < a.rows ? valid : 0;
+      const int64_t row = first + i;
+      const int left = row < a.rows ? valid : 0;
       forget(raw_dy[i]);
       forget(raw_x[i]);
       float dy[8], x[8], out[8], extra[8] = {};

@@ -35,7 +35,7 @@ Sides sides(NormTile tile) {
 }
 
 bool fits_vectors(const NormForward& c) {
-  if (c.cols % 8 != 0) return false;
+  if (c.cols % 8 != 0 || c.rows % 8 != 0) return false;
   if (c.out.transpose != nullptr && (c.rows % 16 != 0 || !aligned(c.out.transpose, 16)))
     return false;
   return aligned(c.x, 16) && aligned(c.gamma, 16) && aligned(c.beta, 16) && aligned(c.y, 16) &&

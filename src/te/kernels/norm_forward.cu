@@ -58,12 +58,17 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
   const uint32_t rank = cluster_rank();
   const int tx = threadIdx.x % T::kTx, ty = threadIdx.x / T::kTx, lane = threadIdx.x % 32;
   const int64_t row0 = int64_t{blockIdx.x / a.cluster} * T::kRows, col0 = int64_t{rank} * T::kCols;
-  const int64_t row = row0 + ty * 8, col = col0 + tx * 8, valid = a.cols - col;
+  const int64_t row = row0 + ty * 8, col = col0 + tx * 8;
+  // Of the thread's square: rows and columns that exist. kVector: all eight of each, or nothing.
+  const int rows_left = up_to8(a.rows - row);
+  const int valid = up_to8(a.cols - col);
+  const bool active = rows_left > 0 && valid > 0;
 
   uint4 raw[8];
+  const uint16_t* from = a.x + row * a.cols + col;
 #pragma unroll
-  for (int i = 0; i < 8; ++i)
-    raw[i] = load8<kVector>(a.x + (row + i) * a.cols + col, row + i < a.rows ? valid : 0);
+  for (int i = 0; i < 8; ++i, from += a.cols)
+    raw[i] = load8<kVector>(from, (kVector ? active : i < rows_left) ? valid : 0);
   const uint4 raw_gamma = load8<kVector>(a.gamma + col, valid);
   const uint4 raw_beta =
       kLayer && a.beta != nullptr ? load8<kVector>(a.beta + col, valid) : uint4{0, 0, 0, 0};
@@ -81,7 +86,7 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
   // Statistics of the warp's columns: each thread's eight first, then over the lanes.
   const int part = rank * kRowWarps + tx / 32;
   const float columns = part_columns(static_cast<int>(a.cols), part);
-  const float present = valid >= 8 ? 8.0f : valid > 0 ? static_cast<float>(valid) : 0.0f;
+  const float present = valid > 0 ? static_cast<float>(valid) : 0.0f;
   float mean = 0, sums[8], squares_of[8];
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
@@ -144,8 +149,9 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
 #pragma unroll
   for (int j = 0; j < 8; ++j) gamma[j] += a.gamma_offset;
   uint2 q[8];
+  int64_t at = row * a.cols + col;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 8; ++i, at += a.cols) {
     const float2 s = stats[ty * 8 + i];
     forget(raw[i]);
     float v[8];
@@ -155,19 +161,16 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
       const float normal = kLayer ? v[j] * s.y + s.x : v[j] * s.y;
       v[j] = kLayer ? normal * gamma[j] + beta[j] : normal * gamma[j];
     }
-    const int64_t left = row + i < a.rows ? valid : 0;
-    if (left > 0) {
-      if constexpr (kVector) {
-        amax = amax8(v, amax);
-      } else {
-#pragma unroll
-        for (int j = 0; j < 8; ++j) amax = j < left ? fmaxf(amax, fabsf(v[j])) : amax;
-      }
-    }
     q[i] = quantize8<Fp8Format::e4m3>(v, scale);
-    const int64_t at = (row + i) * a.cols + col;
-    if (a.out.data != nullptr) store8<kVector>(a.out.data + at, q[i], left);
-    if (a.y != nullptr) store8<kVector>(a.y + at, pack8(v), left);
+    if (!(kVector ? active : i < rows_left && valid > 0)) continue;
+    if constexpr (kVector) {
+      amax = amax8(v, amax);
+    } else {
+#pragma unroll
+      for (int j = 0; j < 8; ++j) amax = j < valid ? fmaxf(amax, fabsf(v[j])) : amax;
+    }
+    if (a.out.data != nullptr) store8<kVector>(a.out.data + at, q[i], valid);
+    if (a.y != nullptr) store8<kVector>(a.y + at, pack8(v), valid);
   }
   if (a.out.transpose != nullptr)
     store_transposed<T, kVector>(q, shared, a.out.transpose, row0, col0, a.rows, a.cols);
