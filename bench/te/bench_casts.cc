@@ -50,10 +50,7 @@ void bench_cast(Table& table, const Options& options, const char* name, CastOp o
       for (bool down : {false, true}) {
         FusedCastPlan p = cut(call_of(0), tile);
         p.vector = true, p.down_first = down;
-        for (int waves : {0, 3, 6}) {  // CTAs of a multiprocessor ahead
-          p.prefetch = static_cast<uint32_t>(waves * sms);
-          if (p.describe() != chosen.describe()) plans.push_back(p);
-        }
+        if (p.describe() != chosen.describe()) plans.push_back(p);
       }
   std::vector<Operation> all;
   for (const FusedCastPlan& plan : plans)

@@ -41,7 +41,7 @@ void bench_norm(Table& table, const Options& options, NormKind kind, bool transp
     for (NormTile tile : kNormTiles) {
       NormPlan p = cut(call_of(0), tile);
       p.vector = true;
-      for (int waves : {0, 2, 3, 4, 6}) {
+      for (int waves : {0, 1, 2, 3}) {
         p.prefetch = static_cast<uint32_t>(waves * need(multiprocessors())) / p.cluster;
         if (p.cluster <= 8 && p.describe() != chosen.describe()) plans.push_back(p);
       }

@@ -22,8 +22,8 @@ Sides sides(NormTile tile) {
       return {64, 256};
     case NormTile::t32x512:
       return {32, 512};
-    case NormTile::t64x512:
-      return {64, 512};
+    case NormTile::t32x512_dense:
+      return {32, 512};
     case NormTile::t32x1024:
       return {32, 1024};
     case NormTile::t16x2048:
@@ -65,7 +65,7 @@ Result<void> check(const NormForward& c) {
 
 std::string NormPlan::describe() const {
   const Sides s = sides(tile);
-  return fmt::format("{}x{} tiles, clusters of {}, {} blocks of rows, {}{}", s.rows, s.cols,
+  return fmt::format("{}x{} tiles{}, clusters of {}, {} blocks of rows, {}{}", s.rows, s.cols,
                      cluster, row_blocks, vector ? "16-byte accesses" : "element by element",
                      prefetch > 0 ? fmt::format(", {} ahead into L2", prefetch) : "");
 }

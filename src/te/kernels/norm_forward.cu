@@ -41,7 +41,7 @@ __device__ __forceinline__ float2 merge(const float2* parts, int count, int stri
     squares += kLayer ? part.y + d * d * part_columns(cols, p) : part.y;
   }
   squares = lanes_sum<kLanes>(squares);
-  return {mean, 1.0f / sqrtf(squares * inverse + a.epsilon)};
+  return {mean, rsqrtf(squares * inverse + a.epsilon)};
 }
 
 template <class T, bool kLayer, bool kVector, int kMinBlocks>
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
     float to_add[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) to_add[i] = sums[i];
-    mean = columns > 0 ? warp_sum8(to_add) / columns : 0;
+    mean = warp_sum8(to_add) * (columns > 0 ? __frcp_rn(columns) : 0);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const float own = kVector ? sums[i] * 0.125f : sums[i] / fmaxf(present, 1.0f);
@@ -207,8 +207,8 @@ cudaError_t launch_tile(const NormForwardArgs& args, cudaStream_t stream) {
       return launch_kernel<Tile<256, 32>, kLayer, kVector, 3>(args, stream);
     case NormTile::t32x512:
       return launch_kernel<Tile<256, 64>, kLayer, kVector, 3>(args, stream);
-    case NormTile::t64x512:
-      return launch_kernel<Tile<512, 64>, kLayer, kVector, 2>(args, stream);
+    case NormTile::t32x512_dense:
+      return launch_kernel<Tile<256, 64>, kLayer, kVector, 4>(args, stream);
     case NormTile::t32x1024:
       return launch_kernel<Tile<512, 128>, kLayer, kVector, 2>(args, stream);
     case NormTile::t16x2048:

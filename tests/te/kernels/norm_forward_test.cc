@@ -119,8 +119,11 @@ TEST(NormForward, VariantsOfTheCall) {
   check({.kind = NormKind::rms, .rows = 32, .cols = 264, .zero_centered = true});
   check({.rows = 64, .cols = 512, .shift = 1});  // misaligned
   check({.rows = 64, .cols = 512, .offset = 1000});
-  check(
-      {.rows = 128, .cols = 4096, .column_step = 5, .tile = NormTile::t64x512, .force_tile = true});
+  check({.rows = 128,
+         .cols = 4096,
+         .column_step = 5,
+         .tile = NormTile::t32x512_dense,
+         .force_tile = true});
 }
 
 TEST(NormForward, NanAndInfinityStayInTheirRow) {
