@@ -66,7 +66,8 @@ Result<void> check(const NormForward& c) {
 std::string NormPlan::describe() const {
   const Sides s = sides(tile);
   return fmt::format("{}x{} tiles{}, clusters of {}, {} blocks of rows, {}{}", s.rows, s.cols,
-                     cluster, row_blocks, vector ? "16-byte accesses" : "element by element",
+                     tile == NormTile::t32x512_dense ? " (dense)" : "", cluster, row_blocks,
+                     vector ? "16-byte accesses" : "element by element",
                      prefetch > 0 ? fmt::format(", {} ahead into L2", prefetch) : "");
 }
 
