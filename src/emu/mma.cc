@@ -8,7 +8,7 @@
 //                     one, then an IEEE addition of C;
 //   s8, u8, s4, u4    exact sums; .satfinite clamps the total, C included;
 //   b1                exact counts of bits, wrapping;
-//   f64               fused multiply-adds from C in order of k;
+//   f64               fused multiply-adds from C in order of k; NaNs keep their payload;
 //   m8n8k4.f16        four matrices of eight threads each, in f32 scalar arithmetic: see quad_form.
 
 #include "emu/mma.h"
@@ -234,19 +234,28 @@ void bit_form(const MmaForm& f, const MmaOperands& o) {
 
 // ------------------------------------------------------------------------------------------- f64
 
+// A NaN operand goes on with its payload, quiet: b before c before a. An invalid operation gives
+// the negative default NaN.
+uint64_t f64_step(uint64_t a, uint64_t b, uint64_t c) {
+  for (uint64_t operand : {b, c, a})
+    if (std::isnan(std::bit_cast<double>(operand))) return operand | uint64_t{1} << 51;
+  const double r =
+      std::fma(std::bit_cast<double>(a), std::bit_cast<double>(b), std::bit_cast<double>(c));
+  return std::isnan(r) ? 0xfff8000000000000ull : std::bit_cast<uint64_t>(r);
+}
+
 void f64_form(const MmaForm& f, const MmaOperands& o) {
   auto lanes = [](const uint32_t* p) { return reinterpret_cast<const uint64_t*>(p); };
-  auto value = [](uint64_t bits) { return std::bit_cast<double>(bits); };
   const int halves = f.m / 8, count = f.m * f.n / 32;
   uint64_t out[4][32];
   for (int r = 0; r < count; ++r)
     for (int l = 0; l < 32; ++l) {
       const int column = l % 4 * 2 + r % 2;
-      double sum = value(lanes(o.c[r])[l]);
+      uint64_t sum = lanes(o.c[r])[l];
       for (int k = 0; k < f.k; ++k)
-        sum = std::fma(value(lanes(o.a[k / 4 * halves + r / 2])[l / 4 * 4 + k % 4]),
-                       value(lanes(o.b[k / 4])[column * 4 + k % 4]), sum);
-      out[r][l] = std::isnan(sum) ? 0xfff8000000000000ull : std::bit_cast<uint64_t>(sum);
+        sum = f64_step(lanes(o.a[k / 4 * halves + r / 2])[l / 4 * 4 + k % 4],
+                       lanes(o.b[k / 4])[column * 4 + k % 4], sum);
+      out[r][l] = sum;
     }
   for (int r = 0; r < count; ++r) std::memcpy(o.d[r], out[r], sizeof out[r]);
 }

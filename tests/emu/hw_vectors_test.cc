@@ -10,7 +10,7 @@ TEST(HwVectors, AllGroupsLoad) {
   const std::map<std::string, size_t> expected = {
       {"cvt", 784},         {"approx", 30},        {"exact", 747},      {"warp", 20},
       {"matrix_warp", 217}, {"wgmma_layout", 198}, {"wgmma_desc", 568}, {"wgmma_numerics", 152},
-      {"tma", 484},         {"sync", 32}};
+      {"tma", 484},         {"sync", 32},          {"matrix_more", 760}};
   for (const auto& [name, count] : expected) {
     const hw::Group& g = hw::group(name);
     EXPECT_EQ(g.cases().size(), count) << name;

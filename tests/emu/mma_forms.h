@@ -14,14 +14,16 @@ namespace ptxbench::emu {
 // "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32 ..."
 inline MmaForm parse_mma(const std::string& ptx) {
   static const std::regex pattern(
-      R"(mma\.sync\.aligned\.m(\d+)n(\d+)k(\d+)\.row\.col(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)\.(\w+)(\.xor\.popc|\.and\.popc)?( .*)?)");
+      R"(mma(\.sp::ordered_metadata)?\.sync\.aligned\.m(\d+)n(\d+)k(\d+)\.(row|col)\.(row|col)(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)\.(\w+)(\.xor\.popc|\.and\.popc)?( .*)?)");
   std::smatch m;
   if (!std::regex_match(ptx, m, pattern)) throw std::runtime_error("cannot read " + ptx);
   MmaForm f;
-  f.m = std::stoi(m[1]), f.n = std::stoi(m[2]), f.k = std::stoi(m[3]);
-  f.saturate = m[4].matched;
-  f.d = type_named(m[5]), f.a = type_named(m[6]), f.b = type_named(m[7]), f.c = type_named(m[8]);
-  f.exclusive_or = m[9] == ".xor.popc";
+  f.sparse = m[1].matched;
+  f.m = std::stoi(m[2]), f.n = std::stoi(m[3]), f.k = std::stoi(m[4]);
+  f.a_columns = m[5] == "col", f.b_rows = m[6] == "row";
+  f.saturate = m[7].matched;
+  f.d = type_named(m[8]), f.a = type_named(m[9]), f.b = type_named(m[10]), f.c = type_named(m[11]);
+  f.exclusive_or = m[12] == ".xor.popc";
   return f;
 }
 

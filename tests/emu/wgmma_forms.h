@@ -35,19 +35,25 @@ inline int bytes_of(ptx::Type t) {
 // "wgmma....m64n8k16.f32.bf16.bf16 {d0..d3}, a-desc, b-desc, p, 1, 1, 0, 1;"
 inline WgmmaForm parse_form(const std::string& ptx) {
   static const std::regex pattern(
-      R"(.*m64n(\d+)k(\d+)\.(\w+)\.(\w+)\.(\w+) \{[^}]*\}, (\{[^}]*\}|a-desc), b-desc, p(.*);)");
+      R"(wgmma\.mma_async(\.sp)?.*m64n(\d+)k(\d+)(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)(\.and\.popc)? \{[^}]*\}, (\{[^}]*\}|a-desc), b-desc, p(.*);)");
   std::smatch m;
   if (!std::regex_match(ptx, m, pattern)) throw std::runtime_error("cannot read " + ptx);
   WgmmaForm f;
-  f.n = std::stoi(m[1]);
-  f.k = std::stoi(m[2]);
-  f.d = type_named(m[3]);
-  f.a = type_named(m[4]);
-  f.b = type_named(m[5]);
-  f.a_in_registers = m[6].str()[0] == '{';
-  std::string flags;  // immediates: scale a, scale b, then major of a (not with registers) and of b
-  for (char c : m[7].str())
-    if (c == '0' || c == '1') flags += c;
+  f.sparse = m[1].matched;
+  f.n = std::stoi(m[2]);
+  f.k = std::stoi(m[3]);
+  f.saturate = m[4].matched;
+  f.d = type_named(m[5]);
+  f.a = type_named(m[6]);
+  f.b = type_named(m[7]);
+  f.a_in_registers = m[9].str()[0] == '{';
+  // Immediates: scale a, scale b, then major of a (not with registers) and of b; n stands for -1.
+  std::string flags;
+  for (char previous = ' '; char c : m[10].str()) {
+    if (c == '0' || c == '1') flags += previous == '-' ? 'n' : c;
+    previous = c;
+  }
+  if (flags.size() >= 2) f.negate_a = flags[0] == 'n', f.negate_b = flags[1] == 'n';
   if (flags.size() == 4) f.a_mn_major = flags[2] == '1';
   if (flags.size() >= 3) f.b_mn_major = flags.back() == '1';
   return f;

@@ -184,5 +184,47 @@ TEST(WgmmaVectors, Numerics) {
   EXPECT_EQ(compared, 152u * 512 * levels().size());
 }
 
+// Sparse, negated, saturating and single-bit forms, registers and images as recorded.
+TEST(WgmmaVectors, RawRegisters) {
+  const hw::Group& g = hw::group("matrix_more");
+  constexpr uint32_t kImage = 1024;
+  auto run = std::make_unique<Fragments>();
+  size_t compared = 0, cases = 0;
+  for (const hw::Json& c : g.cases("wgmma_raw")) {
+    WgmmaForm form = parse_form(c.at("ptx"));
+    form.selector = std::max(c.value("selector", -1), 0);
+    ASSERT_TRUE(check(form).ok()) << c.at("ptx") << check(form).error().message;
+    auto image = g.array(c.at("image")).bytes;
+    std::vector<uint8_t> shared(kImage);
+    shared.insert(shared.end(), image.begin(), image.end());
+    WgmmaOperands& o = run->operands;
+    o.shared = shared.data(), o.shared_bytes = static_cast<uint32_t>(shared.size());
+    o.a_descriptor = c.at("a_desc").get<uint64_t>() + (kImage >> 4);
+    o.b_descriptor = c.at("b_desc").get<uint64_t>() + (kImage >> 4);
+    hw::Array start = g.array(c.at("c")), want = g.array(c.at("d")), a = g.array(c.at("a_regs"));
+    hw::Array metadata = g.array(form.sparse ? c.at("e") : c.at("c"));
+    for (size_t w = 0; w < 4; ++w)
+      o.metadata[w] = form.sparse ? metadata.as<uint32_t>().data() + 32 * w : nullptr;
+    const size_t registers = want.shape[1];
+    for (const tensor::Kernels* level : levels()) {
+      for (size_t t = 0; t < 128; ++t) {
+        for (size_t r = 0; r < registers; ++r)
+          run->d[t / 32][r][t % 32] = start.as<uint32_t>()[t * registers + r];
+        for (size_t r = 0; r < 4; ++r) run->a[t / 32][r][t % 32] = a.as<uint32_t>()[t * 4 + r];
+      }
+      tensor::wgmma_at(form, o, plan::TensorMode::hw, *level);
+      size_t bad = 0;
+      for (size_t t = 0; t < 128; ++t)
+        for (size_t r = 0; r < registers; ++r, ++compared)
+          bad += run->d[t / 32][r][t % 32] != want.as<uint32_t>()[t * registers + r];
+      EXPECT_EQ(bad, 0u) << c.at("ptx") << " " << c.at("fill") << " selector "
+                         << c.value("selector", -1) << " " << level->level;
+    }
+    ++cases;
+  }
+  EXPECT_EQ(cases, 248u);
+  EXPECT_EQ(compared, 225280u * levels().size());
+}
+
 }  // namespace
 }  // namespace ptxbench::emu
