@@ -35,7 +35,7 @@ void bench_norm(Table& table, const Options& options, NormKind kind, bool transp
              small.as<float>(), small.as<float>() + 4, small.as<float>() + 8};
     return c;
   };
-  const NormPlan chosen = plan_norm_forward(call_of(0));
+  const NormPlan chosen = plan_norm_forward(call_of(0), need(multiprocessors()));
   std::vector<NormPlan> plans = {chosen};
   if (options.variants && chosen.vector)
     for (NormTile tile : kNormTiles) {

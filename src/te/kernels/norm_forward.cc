@@ -80,17 +80,22 @@ NormPlan cut(const NormForward& c, NormTile tile) {
   return plan;
 }
 
-NormPlan plan_norm_forward(const NormForward& c) {
+NormPlan plan_norm_forward(const NormForward& c, int sms) {
   NormTile tile = NormTile::t16x4096;
   for (NormTile t : {NormTile::t16x2048, NormTile::t32x1024, NormTile::t32x512, NormTile::t64x256})
     if (c.cols <= kMostCtas * sides(t).cols) tile = t;
   NormPlan plan = cut(c, tile);
   plan.vector = fits_vectors(c);
+  // The clusters that run at once, roughly: farther ahead, and L2 no longer has it when it is
+  // wanted.
+  const uint32_t ahead = 2 * static_cast<uint32_t>(sms) / plan.cluster;
+  if (plan.vector && ahead < plan.row_blocks) plan.prefetch = ahead;
   return plan;
 }
 
 Result<void> norm_forward(const NormForward& c, cudaStream_t stream) {
-  return norm_forward(c, plan_norm_forward(c), stream);
+  PB_ASSIGN_OR_RETURN(const int sms, multiprocessors());
+  return norm_forward(c, plan_norm_forward(c, sms), stream);
 }
 
 Result<void> norm_forward(const NormForward& c, const NormPlan& plan, cudaStream_t stream) {

@@ -51,7 +51,8 @@ struct NormPlan {
 
 // A plan with a given tile: only cluster and blocks of rows are filled in.
 NormPlan cut(const NormForward& call, NormTile tile);
-NormPlan plan_norm_forward(const NormForward& call);
+// How a shape is cut, from its size, alignment and the number of multiprocessors alone.
+NormPlan plan_norm_forward(const NormForward& call, int sms);
 
 // One kernel launch on `stream`. Errors "usage" (names the argument) and "cuda".
 Result<void> norm_forward(const NormForward& call, cudaStream_t stream);

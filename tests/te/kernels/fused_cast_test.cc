@@ -18,8 +18,9 @@ struct Shape {
 };
 // The published shapes of cast_transpose's own tests in small, aligned and ragged, and single rows
 // and columns.
-const Shape kShapes[] = {{1, 1},     {1, 130}, {131, 1},  {17, 33},   {64, 64},  {120, 208},
-                         {128, 128}, {8, 8},   {48, 520}, {208, 137}, {16, 264}, {300, 640}};
+const Shape kShapes[] = {{1, 1},      {1, 130},  {131, 1},  {17, 33},   {64, 64},  {120, 208},
+                         {128, 128},  {8, 8},    {48, 520}, {208, 137}, {16, 264}, {300, 640},
+                         {120, 2080}, {1, 3221}, {2333, 1}, {1481, 677}};
 
 struct Case {
   CastOp op = CastOp::cast_bf16;
@@ -212,6 +213,73 @@ TEST(FusedCast, LargeTiles) {
       EXPECT_EQ(bad, 0) << plan.describe();
       EXPECT_EQ(amax.fetch()[0], largest);
     }
+}
+
+// Every 37th row and 41st column of a large call, of both copies; all of the bias gradients'
+// columns sampled.
+TEST(FusedCast, FourThousandSquareSampled) {
+  const int64_t n = 4096;
+  const std::vector<uint16_t> x = test::random_bf16(n * n, 8), dy = test::random_bf16(n * n, 9);
+  DeviceArray<uint16_t> dx(x), ddy(dy);
+  DeviceArray<uint8_t> data(n * n), transpose(n * n);
+  DeviceArray<float> dbias(n), scale(std::vector<float>{8});
+  const size_t bytes = fused_cast_workspace(CastOp::dgelu, n, n);
+  DeviceArray<uint8_t> workspace(std::vector<uint8_t>(bytes, 0));
+  FusedCast call;
+  call.op = CastOp::dgelu, call.format = Fp8Format::e5m2, call.rows = call.cols = n;
+  call.in = dx.get(), call.grad = ddy.get(), call.out.data = data.get();
+  call.out.transpose = transpose.get(), call.out.scale = scale.get();
+  call.dbias = dbias.get(), call.workspace = workspace.get(), call.workspace_bytes = bytes;
+  ASSERT_TRUE(fused_cast(call, nullptr).ok());
+  const auto got = data.fetch(), turned = transpose.fetch();
+  const auto sums = dbias.fetch();
+  int64_t bad = 0, compared = 0;
+  auto value = [&](int64_t r, int64_t c) {
+    return test::bf16(dy[r * n + c]) * test::derivative(test::gelu, test::bf16(x[r * n + c]));
+  };
+  for (int64_t c = 5; c < n; c += 41)
+    for (int64_t r = 3; r < n; r += 37) {
+      const double v = value(r, c), slack = 4e-6 * std::fabs(v) + 1e-6;
+      bad += !test::is_cast_of(got[r * n + c], v, 8, call.format, slack);
+      bad += got[r * n + c] != turned[c * n + r];
+      ++compared;
+    }
+  EXPECT_EQ(bad, 0);
+  EXPECT_EQ(compared, 100 * 111);
+  for (int64_t c = 7; c < n; c += 401) {
+    double sum = 0, magnitude = 0;
+    for (int64_t r = 0; r < n; ++r) sum += value(r, c), magnitude += std::fabs(value(r, c));
+    EXPECT_NEAR(sums[c], sum, 1e-5 * magnitude);
+  }
+}
+
+TEST(FusedCast, ActivationsOfOddValues) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (CastOp op : {CastOp::gelu, CastOp::swiglu})
+    for (auto [x, expected] : {std::pair{inf, uint8_t{0x7e}},
+                               {-inf, uint8_t{0x80}},
+                               {-300.0f, uint8_t{0x80}},
+                               {300.0f, uint8_t{0x79}}}) {
+      std::vector<uint16_t> in(64 * 128, numeric::bf16_from_float(1));
+      for (int r = 0; r < 64; ++r)
+        in[r * (op == CastOp::swiglu ? 128 : 64)] = numeric::bf16_from_float(x);
+      DeviceArray<uint16_t> device(in);
+      DeviceArray<uint8_t> data(64 * 64);
+      FusedCast call;
+      call.op = op, call.rows = call.cols = 64, call.in = device.get(), call.out.data = data.get();
+      ASSERT_TRUE(fused_cast(call, nullptr).ok());
+      EXPECT_EQ(data.fetch()[0], expected) << x;
+    }
+  for (CastOp op : {CastOp::gelu, CastOp::swiglu, CastOp::dgelu, CastOp::dswiglu}) {
+    DeviceArray<uint16_t> nan(std::vector<uint16_t>(64 * 128, 0x7fff)),
+        grad(std::vector<uint16_t>(64 * 64, numeric::bf16_from_float(1)));
+    DeviceArray<uint8_t> data(64 * 128);
+    FusedCast call;
+    call.op = op, call.rows = call.cols = 64, call.in = nan.get(), call.grad = grad.get();
+    call.out.data = data.get();
+    ASSERT_TRUE(fused_cast(call, nullptr).ok());
+    EXPECT_EQ(data.fetch()[0] & 0x7f, 0x7f);
+  }
 }
 
 TEST(FusedCast, OddValues) {

@@ -45,7 +45,7 @@ void check(const Case& c) {
   if (layer && c.with_beta) call.beta = dbeta.get();
   call.out = {data.get(), transpose.get(), dscale.get(), scale_inv.get(), amax.get()};
   call.y = dy.get(), call.mean = layer ? dmean.get() : nullptr, call.rstd = drstd.get();
-  NormPlan plan = plan_norm_forward(call);
+  NormPlan plan = plan_norm_forward(call, 132);
   if (c.force_tile) {
     plan = cut(call, c.tile);
     plan.vector = true;
@@ -165,10 +165,10 @@ TEST(NormForward, OneLaunchWithTheTransposedCopy) {
 TEST(NormForward, PlansSayWhatTheyDo) {
   NormForward call;
   call.rows = 8192, call.cols = 4096;
-  EXPECT_EQ(plan_norm_forward(call).describe(),
-            "32x512 tiles, clusters of 8, 256 blocks of rows, 16-byte accesses");
+  EXPECT_EQ(plan_norm_forward(call, 132).describe(),
+            "32x512 tiles, clusters of 8, 256 blocks of rows, 16-byte accesses, 33 ahead into L2");
   call.cols = 767;
-  EXPECT_EQ(plan_norm_forward(call).describe(),
+  EXPECT_EQ(plan_norm_forward(call, 132).describe(),
             "64x256 tiles, clusters of 3, 128 blocks of rows, element by element");
 }
 
