@@ -199,9 +199,14 @@ TEST(MmaProperty, BitsAndDoubles) {
     mma(f, w.operands, TensorMode::hw);
     for (int row = 0; row < m; ++row)
       for (int n = 0; n < 8; ++n) {
-        double sum = c[row][n];
-        for (int i = 0; i < k; ++i) sum = std::fma(a[row][i], b[i][n], sum);
-        const uint64_t want = std::isnan(sum) ? 0xfff8000000000000u : std::bit_cast<uint64_t>(sum);
+        // A NaN among the operands goes on: that of B before the sum before that of A (recorded).
+        uint64_t want = std::bit_cast<uint64_t>(c[row][n]);
+        for (int i = 0; i < k; ++i) {
+          const double x = a[row][i], y = b[i][n], sum = std::bit_cast<double>(want);
+          const double r = std::fma(x, y, sum), nan = y != y ? y : sum != sum ? sum : x;
+          want = std::isnan(r) ? nan == nan ? 0xfff8000000000000u : std::bit_cast<uint64_t>(nan)
+                               : std::bit_cast<uint64_t>(r);
+        }
         EXPECT_EQ(w.result(row, n), want) << row << " " << n;
       }
   }
