@@ -83,6 +83,8 @@ class Executor {
 
   // Wgmma (ops_wgmma.cc)
   void perform_wgmmas(Warp& w, uint64_t target, bool alone);
+  // This warp learns that its wgmmas below `target` are complete.
+  void know_wgmmas(Warp& w, uint64_t target);
 
   bool satisfied(const Cta& cta, const Wait& wait) const;
   bool satisfied(const Warp& w, const Fragment& f) const;

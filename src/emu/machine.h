@@ -143,6 +143,7 @@ struct WgmmaOp {
   uint64_t a_descriptor = 0, b_descriptor = 0;
   bool scale_d = true;
   uint32_t issued = 0, done = 0;  // warps of the group
+  uint32_t waited = 0;            // warps that know it to be done
   uint32_t poisoned = 0;          // warps that issued it before they knew its operands had arrived
   uint8_t* regs[4] = {};          // each warp's register window at issue
   std::vector<std::array<uint32_t, 32>> metadata;  // sparse forms: each warp's at issue

@@ -121,13 +121,14 @@ void include(Cta& c, const WgmmaOp& op) {
 }
 
 void retire(Cta& c, Warpgroup& g) {
-  while (!g.ops.empty() && g.ops.front().done == 0xf) {
+  while (!g.ops.empty() && (g.ops.front().done & g.ops.front().waited) == 0xf) {
     g.ops.pop_front();
     g.first++;
   }
   c.wgmma_lo = ~0u, c.wgmma_hi = 0;
   for (const Warpgroup& x : c.warpgroups)
-    for (const WgmmaOp& op : x.ops) include(c, op);
+    for (const WgmmaOp& op : x.ops)
+      if (op.done != 0xf) include(c, op);
 }
 
 int element_bytes(ptx::Type t) { return t == ptx::Type::tf32 ? 4 : std::max(1, ptx::bits(t) / 8); }
@@ -142,6 +143,15 @@ void Executor::perform_wgmmas(Warp& w, uint64_t target, bool alone) {
     WgmmaOp& op = g.ops[n - g.first];
     perform(c, *this, op, op.issued == 0xf ? 0xf : alone ? self & op.issued : op.issued);
   }
+  retire(c, g);
+}
+
+void Executor::know_wgmmas(Warp& w, uint64_t target) {
+  Cta& c = *w.cta;
+  Warpgroup& g = c.warpgroups[w.index / 4];
+  for (uint64_t n = g.first; n < target && n - g.first < g.ops.size(); n++)
+    g.ops[n - g.first].waited |= 1u << (w.index % 4);
+  learn(w.observed, wgmmas_of(w.index), static_cast<uint32_t>(target));
   retire(c, g);
 }
 
@@ -161,7 +171,7 @@ void Executor::matrix_access(Warp& w, const MicroOp& op, uint32_t pc) {
   };
   for (size_t i = 0; i < g.ops.size(); i++) {
     const WgmmaOp& x = g.ops[i];
-    if (!(x.issued & self) || (x.done & self)) continue;
+    if (!(x.issued & self) || (x.waited & self)) continue;
     bool hit = false;
     if (op.flags & kMemorySite)
       for (Slot s : launch_.kernel->memories[op.extra].values) hit |= uses(x, s);
@@ -181,7 +191,7 @@ void Executor::matrix_access(Warp& w, const MicroOp& op, uint32_t pc) {
     w.pc = saved;
   }
   perform_wgmmas(w, last, true);
-  learn(w.observed, wgmmas_of(w.index), static_cast<uint32_t>(last));
+  know_wgmmas(w, last);
 }
 
 bool Executor::force_wgmma(Cluster& c) {
@@ -198,7 +208,7 @@ bool Executor::force_wgmma(Cluster& c) {
         for (uint64_t n = g.first; n <= f.wait.value && n - g.first < g.ops.size(); n++) {
           WgmmaOp& op = g.ops[n - g.first];
           perform(*cta, *this, op, op.issued);
-          op.issued = op.done = 0xf;
+          op.issued = op.done = op.waited = 0xf;
         }
         retire(*cta, g);
         f.wait = {};
@@ -295,7 +305,7 @@ void wgmma_wait(RegisterView& v, const MicroOp& op, uint32_t) {
       return e.block(w, {Wait::Kind::wgmma_partners, 0, w.index / 4, target - 1, false}, true);
     e.perform_wgmmas(w, target, false);
   }
-  learn(w.observed, wgmmas_of(w.index), static_cast<uint32_t>(target));
+  e.know_wgmmas(w, target);
   w.wgmma_groups.erase(w.wgmma_groups.begin(), w.wgmma_groups.end() - static_cast<long>(op.imm));
 }
 
