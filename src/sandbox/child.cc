@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,6 +80,16 @@ void move_fd(int from, int to) {
   _exit(127);
 }
 
+// What this process happens to have open, inherited from whoever started it, ends at exec.
+void keep_to_ourselves() {
+  constexpr unsigned kCloseOnExec = 4;  // CLOSE_RANGE_CLOEXEC
+  if (syscall(SYS_close_range, 3u, ~0u, kCloseOnExec) == 0) return;
+  struct rlimit limit = {};  // kernels before 5.11
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const int end = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 20));
+  for (int fd = 3; fd < end; ++fd) fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
 // Only a wish where /proc is missing.
 void give_way_to_others() {
   const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -102,6 +113,7 @@ void give_way_to_others() {
   const int err = fcntl(pipes.err.write, F_DUPFD_CLOEXEC, kLift);
   const int exec_fd = fcntl(pipes.exec.write, F_DUPFD_CLOEXEC, kLift);
   const int status = spec.status_pipe ? fcntl(pipes.status.write, F_DUPFD_CLOEXEC, kLift) : -1;
+  keep_to_ourselves();
   move_fd(in, 0);
   move_fd(out, 1);
   move_fd(err, 2);

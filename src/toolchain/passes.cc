@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using Severity = Diagnostic::Severity;
 
-constexpr uint64_t kMaxProduct = uint64_t{256} << 20;
+constexpr uint64_t kMaxProduct = uint64_t{64} << 20;
 constexpr uint64_t kCompilerMemory = uint64_t{6} << 30;
 
 // A working folder with the candidate in it, and commands run there.
@@ -127,6 +127,18 @@ bool accept(const sandbox::Outcome& outcome, const char* tool, double timeout_s,
   return false;
 }
 
+// A product too large to be kept is the candidate's doing. True: the pass is over.
+bool too_large(const Workplace& place, const char* name, const char* tool, PassOutput* output) {
+  std::error_code error;
+  const uint64_t size = fs::file_size(place.path() / name, error);
+  if (error || size <= kMaxProduct) return false;
+  output->failure_reason = "does-not-compile";
+  output->diagnostics.push_back(
+      {Severity::error, tool, "", 0, 0, "",
+       fmt::format("{} would have {} bytes, more than {}", name, size, kMaxProduct), 0, ""});
+  return true;
+}
+
 // The folder's random name must not reach what is cached and hashed.
 std::string without_folder(std::string text, const fs::path& folder) {
   const std::string prefix = folder.string() + "/";
@@ -151,6 +163,7 @@ Result<void> assemble(const PassInput& input, const Workplace& place, PassOutput
       output->failure_reason = "wrong-target";
     return {};
   }
+  if (too_large(place, "candidate.cubin", "ptxas", output)) return {};
   PB_ASSIGN_OR_RETURN(output->cubin, place.product("candidate.cubin"));
   return {};
 }
@@ -176,6 +189,7 @@ Result<PassOutput> device_attempt(const PassInput& input, bool published) {
   output.published_headers = published;
   output.compile_ms = outcome.wall_ms;
   output.diagnostics = parse_nvcc(outcome.err + outcome.out);
+  if (too_large(place, "candidate.ptx", "nvcc", &output)) return output;
   auto ptx = place.product("candidate.ptx");
   if (only_assembler_failed(outcome, output.diagnostics) && ptx.ok()) {
     output.diagnostics.clear();
@@ -232,6 +246,7 @@ Result<PassOutput> host_attempt(const PassInput& input, bool published) {
   const std::vector<Diagnostic> said = parse_nvcc(linked.err + linked.out);
   output.diagnostics.insert(output.diagnostics.end(), said.begin(), said.end());
   if (!accept(linked, "linker", input.timeout_s, &output)) return output;
+  if (too_large(place, "candidate.so", "linker", &output)) return output;
   PB_ASSIGN_OR_RETURN(output.library, place.product("candidate.so"));
   return output;
 }

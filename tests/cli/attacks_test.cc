@@ -1,9 +1,13 @@
 // Hostile host code, around the C library by bare system calls: it is contained, the verdict comes
 // out all the same, and nothing is left outside. One candidate; the size of M chooses the attack,
 // so that it is compiled once.
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cmath>
 #include <fstream>
 #include <set>
 
@@ -22,6 +26,7 @@ constexpr char kSource[] = R"cuda(
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/function.h>
 #include <cuda_bf16.h>
+#include <dlfcn.h>
 using tvm::ffi::TensorView;
 
 static long call(long n, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
@@ -122,6 +127,43 @@ void run(TensorView a, TensorView b, TensorView c) {
       break;
     case 8:  // the process ends without returning
       call(231, 0);
+    case 9:  // a library of the machine, which would run its constructors here
+      if (void* library = dlopen("OUTSIDE.so", RTLD_NOW))
+        TVM_FFI_THROW(RuntimeError) << "loaded " << library;
+      if (!dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD))
+        TVM_FFI_THROW(RuntimeError) << "the runtime itself is gone";
+      break;
+    case 10: {  // threads that never end, by a name that no symbol table shows
+      using Create = int (*)(unsigned long*, const void*, void* (*)(void*), void*);
+      const auto create = (Create)dlsym(RTLD_DEFAULT, "pthread_create");
+      int started = 0;
+      for (int i = 0; create && i < 4; ++i) {
+        unsigned long thread;
+        started += create(&thread, nullptr, [](void*) -> void* {
+          for (;;) call(24);
+        }, nullptr) == 0;
+      }
+      if (started != 4) TVM_FFI_THROW(RuntimeError) << "started " << started;
+      break;
+    }
+    case 11:  // no processor time, and no end
+      for (;;) call(35, (long)(const long[2]){3600, 0}, 0);
+    case 12: {  // whatever the evaluator's caller had open
+      static char text[64];
+      for (int fd = 3; fd < 1024; ++fd)
+        if (call(17, fd, (long)text, 6, 0) == 6 && __builtin_memcmp(text, "secret", 6) == 0)
+          TVM_FFI_THROW(RuntimeError) << "read from descriptor " << fd;
+      break;
+    }
+    case 13:  // and whatever pipe or socket leads out of here
+      for (int fd = 3; fd < 1024; ++fd) {
+        static char status[256];
+        if (call(5, fd, (long)status) < 0) continue;
+        const unsigned kind = *(unsigned*)(status + 24) & 0170000;
+        if (kind == 0010000 || kind == 0140000)
+          TVM_FFI_THROW(RuntimeError) << "descriptor " << fd << " is a pipe";
+      }
+      break;
   }
   fill<<<16, 256>>>((__nv_bfloat16*)c.data_ptr(), c.size(0) * c.size(1));
 }
@@ -149,6 +191,7 @@ class Attack : public ::testing::Test {
   ~Attack() override {
     fs::remove_all("/tmp/ptxbench-attack-outside");
     fs::remove("/tmp/ptxbench-attack-secret");
+    fs::remove("/tmp/ptxbench-attack-outside.so");
   }
 
   // Processes that name this test's folder, wherever they hang.
@@ -196,6 +239,7 @@ class Attack : public ::testing::Test {
       if (const char* value = std::getenv(name)) environment.emplace_back(name, value);
     spec.environment = environment;
     spec.wall_s = 120;
+    spec.inherit_fds = inherited_;
     auto result = run_process(spec);
     EXPECT_TRUE(result.ok());
     EXPECT_EQ(result->signal, 0);
@@ -214,6 +258,7 @@ class Attack : public ::testing::Test {
   std::string reason(int attack) { return verdict(attack).value("reason", "none"); }
 
   TempDir folder_;
+  std::vector<int> inherited_;  // open in ptxbench from the start
   int pid_ = 0;
 };
 
@@ -232,6 +277,29 @@ TEST_F(Attack, KillsEverybody) { EXPECT_EQ(reason(5), "numerics"); }
 TEST_F(Attack, HugeFile) { EXPECT_EQ(reason(6), "host-crash"); }  // SIGXFSZ
 TEST_F(Attack, ChildStaysBehind) { EXPECT_EQ(reason(7), "numerics"); }
 TEST_F(Attack, ProcessEndsEarly) { EXPECT_EQ(reason(8), "host-crash"); }
+
+// A library that loads here, but not there.
+TEST_F(Attack, LoadsALibrary) {
+  Dl_info info = {};
+  ASSERT_NE(dladdr(reinterpret_cast<void*>(static_cast<double (*)(double)>(std::cos)), &info), 0);
+  fs::copy_file(info.dli_fname, "/tmp/ptxbench-attack-outside.so",
+                fs::copy_options::overwrite_existing);
+  void* library = dlopen("/tmp/ptxbench-attack-outside.so", RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  dlclose(library);
+  EXPECT_EQ(reason(9), "numerics");
+}
+TEST_F(Attack, HostThreads) { EXPECT_EQ(reason(10), "numerics"); }
+TEST_F(Attack, SleepsForever) { EXPECT_EQ(reason(11), "timeout"); }
+TEST_F(Attack, InheritedDescriptors) {
+  const int file = open("/tmp/ptxbench-attack-secret", O_RDONLY);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  inherited_ = {file, ends[0], ends[1]};
+  EXPECT_EQ(reason(12), "numerics");
+  EXPECT_EQ(reason(13), "numerics");
+  for (int fd : inherited_) close(fd);
+}
 
 }  // namespace
 }  // namespace ptxbench
