@@ -57,8 +57,9 @@ Result<void> read_evaluation(const JsonRef& ref, TraceDocument& out) {
     PB_ASSIGN_OR_RETURN(const JsonRef libs, environment.at("libs"));
     PB_ASSIGN_OR_RETURN(const std::string seed, libs.string_or("ptxbench.seed", ""));
     if (!seed.empty()) {
-      PB_ASSIGN_OR_RETURN(const Seed parsed, parse_seed(seed));
-      out.seed = parsed;
+      const auto parsed = parse_seed(seed);
+      if (!parsed.ok()) return libs.at("ptxbench.seed").take().error("is not 1 to 32 hex digits");
+      out.seed = *parsed;
     }
     PB_ASSIGN_OR_RETURN(out.arch, libs.string_or("ptxbench.arch", ""));
   }
