@@ -72,7 +72,6 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return cudaSetDevice(device); }
 cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
-cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   if (least) *least = 0;
   if (greatest) *greatest = -5;
@@ -91,7 +90,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* out, int device) {
 
 cudaError_t cudaGetLastError() {
   const cudaError_t error = last_error;
-  return last_error = cudaSuccess, error;
+  if (!is_sticky(error)) last_error = cudaSuccess;
+  return error;
 }
 cudaError_t cudaPeekAtLastError() { return last_error; }
 const char* cudaGetErrorName(cudaError_t error) { return runtime_error_name(error); }

@@ -36,6 +36,7 @@ extern "C" {
 
 cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 cudaError_t cudaDeviceReset() { return cudaSuccess; }
+cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
 
 cudaError_t cudaMallocAsync(void** out, size_t bytes, cudaStream_t) { return allocate(out, bytes); }
 WITH_PTSZ(cudaMallocAsync, (void** out, size_t bytes, cudaStream_t s), (out, bytes, s))
