@@ -33,7 +33,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 # Headers that stand in for others while candidates are compiled: no part of a room, closed in themselves.
 EMBEDDED = ("src/toolchain/ffi",)
 # Outside the house, and shared with tests on purpose (closed forms, programs that ran on hardware).
-TESTS_SEE = ("kernels", "bench")
+TESTS_SEE = ("kernels", "bench", "examples")
 # Made by the build; base alone wraps it.
 GENERATED = {"ptxbench/build_config.h": "base"}
 
