@@ -74,7 +74,10 @@ TEST_F(LivePrograms, ProgramsThatCannotWorkAreToldWhatToDo) {
   refused(emulate(machine_code), "nvcc -arch=sm_90a");
   const std::string shared = build(source);
   EXPECT_EQ(emulate(shared).exit_code, 0);
-  refused(emulate(shared, {}, {"--device-profile=b200"}), "nvcc -arch=sm_100a");
+  // nvcc -arch=sm_90a adds PTX for plain sm_90, which a B200 runs; this has none.
+  const std::string hopper_only =
+      build(source, {"-gencode", "arch=compute_90a,code=compute_90a", "-cudart", "shared"});
+  refused(emulate(hopper_only, {}, {"--device-profile=b200"}), "nvcc -arch=sm_100a");
   refused(emulate(shared, {}, {"--device-profile=h900"}), "h100, h200 or b200");
   refused(emulate(shared, {}, {"--tensor=best"}), "hw, f32 or fast");
   refused(emulate("/no/such/program"), "/no/such/program");
