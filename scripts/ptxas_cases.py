@@ -2,6 +2,7 @@
 """Cases on which the PTX verifier is compared with ptxas, and what ptxas says to them.
 
     scripts/ptxas_cases.py record FILE     writes the cases of tests/ptx/ptxas with ptxas's verdicts
+    scripts/ptxas_cases.py record FILE SEED COUNT    the same with that seed, COUNT of the cases
     scripts/ptxas_cases.py sample N FILE   asks ptxas again about N recorded cases; exit 1 on a difference
 
 A case is one statement in the frame tests/ptx/ptxas/frame.ptx. Valid ones are instances of each form of
@@ -77,6 +78,8 @@ class Table:
         fixed = {'$shape': ['m64n8k16'], '$layout': ['row.col']}
         for token in modifiers.split():
             name = token.rstrip('?+')
+            if name == 'unified':  # stands behind the address
+                continue
             yield fixed.get(name) or self.choices(name), token.endswith('?')
 
     def target(self, text):
@@ -268,8 +271,8 @@ class Mutator:
         return kind, target, version, changed
 
 
-def make_cases():
-    table, rng = Table(), random.Random(SEED)
+def make_cases(seed=SEED):
+    table, rng = Table(), random.Random(seed)
     sampler, mutator = Sampler(table), Mutator(table, rng)
     cases = []
     for row in table.rows:
@@ -303,8 +306,10 @@ def ask(case):
     return found.group(1).strip() if found else 'ptxas ends with status %d' % done.returncode
 
 
-def record(path):
-    cases = make_cases()
+def record(path, seed=SEED, count=None):
+    cases = make_cases(seed)
+    if count and count < len(cases):
+        cases = random.Random(seed).sample(cases, count)
     with ThreadPoolExecutor(2) as pool:
         answers = list(pool.map(ask, cases))
     with open(path, 'w') as f:
@@ -330,6 +335,8 @@ def sample(count, path):
 def main():
     if len(sys.argv) == 3 and sys.argv[1] == 'record':
         return record(sys.argv[2])
+    if len(sys.argv) == 5 and sys.argv[1] == 'record' and sys.argv[3].isdigit() and sys.argv[4].isdigit():
+        return record(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
     if len(sys.argv) == 4 and sys.argv[1] == 'sample' and sys.argv[2].isdigit():
         return sample(int(sys.argv[2]), sys.argv[3])
     print(__doc__, file=sys.stderr)

@@ -184,7 +184,6 @@ bool Parser::parse_body() {
 
 bool Parser::parse_statement() {
   const Token token = lexer_.peek();
-  if (accept(";")) return true;
   if (accept("{")) {
     if (scopes_.size() >= kMaxScopes) return fail(token, "scopes are nested too deeply");
     open_scope();

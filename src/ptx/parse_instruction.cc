@@ -59,7 +59,7 @@ bool Parser::decode_word(std::string_view word, const Token& at, DecodedOpcode* 
     if (word == "m8n8") mods.set(Mod::m8n8);
   } else if (meaning.known && meaning.word.kind == Kind::mod) {
     Mod mod = static_cast<Mod>(meaning.word.value);
-    allowed = row.allows(mod);
+    allowed = row.allows(mod) && mod != Mod::unified;  // that one stands behind the address
     repeated = mods.has(mod) && !may_repeat(out->op, mod);
     mods.set(mod);
   } else if (meaning.known && meaning.word.kind == Kind::type) {
@@ -122,6 +122,7 @@ bool Parser::parse_instruction(const Token& mnemonic, uint32_t guard, bool guard
   const std::vector<Form>& forms = info(instruction.op).forms;
   for (uint16_t i : decoded->forms) {
     if (!operands_fit(forms[i], instruction)) continue;
+    if (instruction.mods.has(Mod::unified) && !modifiers_fit(forms[i], instruction.mods)) continue;
     instruction.form = i;
     break;
   }
@@ -140,6 +141,9 @@ bool Parser::parse_operands(Instruction* out) {
     } else {
       out->operands.emplace_back();
       if (!parse_operand(&out->operands.back(), 0)) return false;
+      bool address = out->operands.back().kind == Operand::Kind::address;
+      if (address && info(out->op).allows(Mod::unified) && accept_directive(".unified"))
+        out->mods.set(Mod::unified);
     }
   } while (accept(","));
   return true;

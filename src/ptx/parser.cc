@@ -149,7 +149,6 @@ bool Parser::parse_target() {
 
 bool Parser::parse_top_level() {
   const Token at = lexer_.peek();
-  if (accept(";")) return true;
   if (accept_directive(".file")) return parse_file();
   if (accept_directive(".section")) return parse_section();
   if (accept_directive(".alias")) return parse_alias();

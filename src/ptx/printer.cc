@@ -348,6 +348,8 @@ void Printer::instruction(const Instruction& i) {
     for (size_t k = 0; k < i.operands.size(); ++k) {
       if (k) put(", ");
       operand(i.operands[k]);
+      bool address = i.operands[k].kind == Operand::Kind::address;
+      if (address && i.mods.has(Mod::unified)) put(".unified");
     }
   }
   put(";");
@@ -455,8 +457,9 @@ void Printer::module() {
 // Words in the table's order, for instructions that were made, not parsed.
 void append_words(const Modifiers& mods, std::string* out) {
   for (size_t m = 0; m < mods.flags.size(); ++m) {
-    bool shape = static_cast<Mod>(m) == Mod::m8n8 && mods.shape.m;
-    if (mods.flags[m] && !shape) out->append(".").append(name(static_cast<Mod>(m)));
+    bool elsewhere =
+        (static_cast<Mod>(m) == Mod::m8n8 && mods.shape.m) || static_cast<Mod>(m) == Mod::unified;
+    if (mods.flags[m] && !elsewhere) out->append(".").append(name(static_cast<Mod>(m)));
   }
   if (mods.shape.m) out->append(fmt::format(".m{}n{}", mods.shape.m, mods.shape.n));
   if (mods.shape.k) out->append(fmt::format("k{}", mods.shape.k));

@@ -10,24 +10,6 @@
 namespace ptxbench::ptx {
 namespace {
 
-// The PTX version (x 10) in which the target appeared; 0: there is no such target.
-int first_version(const Target& t) {
-  struct Row {
-    int sm, plain, a, f;
-  };
-  static constexpr Row kRows[] = {
-      {10, 10, 0, 0},    {11, 10, 0, 0},    {12, 12, 0, 0},    {13, 12, 0, 0},    {20, 20, 0, 0},
-      {21, 20, 0, 0},    {30, 30, 0, 0},    {32, 40, 0, 0},    {35, 31, 0, 0},    {37, 41, 0, 0},
-      {50, 40, 0, 0},    {52, 41, 0, 0},    {53, 42, 0, 0},    {60, 50, 0, 0},    {61, 50, 0, 0},
-      {62, 50, 0, 0},    {70, 60, 0, 0},    {72, 61, 0, 0},    {75, 63, 0, 0},    {80, 70, 0, 0},
-      {86, 71, 0, 0},    {87, 74, 0, 0},    {88, 90, 0, 0},    {89, 78, 0, 0},    {90, 78, 80, 0},
-      {100, 86, 86, 88}, {101, 86, 86, 88}, {103, 88, 88, 88}, {110, 90, 90, 90}, {120, 87, 87, 88},
-      {121, 88, 88, 88}};
-  for (const Row& row : kRows)
-    if (row.sm == t.sm) return t.suffix == 'a' ? row.a : t.suffix == 'f' ? row.f : row.plain;
-  return 0;
-}
-
 class Verifier {
  public:
   Verifier(const Module& module, std::string_view file)
@@ -38,7 +20,6 @@ class Verifier {
   Result<void> run();
 
  private:
-  Result<void> header();
   Result<void> function(const Function& f);
   Result<void> arguments(const Instruction& i, const Function& callee);
   Result<void> instruction(const Instruction& i);
@@ -62,31 +43,11 @@ class Verifier {
 Result<void> Verifier::run() {
   if (target_.sm == 0)
     return Error{"ptx-target", fmt::format("'{}' is no target", module_.target), {file_, 0, 0}};
-  PB_RETURN_IF_ERROR(header());
+  if (Complaint bad = check_header(module_, target_, version_))
+    return Error{"ptx-target", std::move(*bad), {file_, 0, 0}};
+  if (Complaint bad = check_constant_bank(module_))
+    return Error{"ptx-operands", std::move(*bad), {file_, 0, 0}};
   for (const Function& f : module_.functions) PB_RETURN_IF_ERROR(function(f));
-  return {};
-}
-
-// The PTX version has the target, and constants fit their bank.
-Result<void> Verifier::header() {
-  constexpr uint64_t kConstantBank = 64 << 10;
-  const SourceLocation nowhere{file_, 0, 0};
-  int first = first_version(target_);
-  if (first == 0)
-    return Error{"ptx-target", fmt::format("'{}' is no known target", module_.target), nowhere};
-  if (version_ < first)
-    return Error{
-        "ptx-target",
-        fmt::format("target {} needs PTX {}.{}; this module's version is {}.{}", module_.target,
-                    first / 10, first % 10, module_.version_major, module_.version_minor),
-        nowhere};
-  uint64_t bytes = 0;
-  for (const Variable& v : module_.variables)
-    if (v.space == Space::const_) bytes += v.size;
-  if (bytes > kConstantBank)
-    return Error{"ptx-operands",
-                 fmt::format("{} bytes of .const variables, more than {}", bytes, kConstantBank),
-                 nowhere};
   return {};
 }
 

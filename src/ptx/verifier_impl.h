@@ -1,7 +1,7 @@
 #pragma once
-// The verifier behind ptx::verify. Its parts: verifier.cc (module, functions, which form),
-// diagnose.cc (why no form fits), operand_types.cc (registers and constants against a form),
-// verify_rules.cc (what the instruction table cannot say).
+// The verifier behind ptx::verify. Its parts: verifier.cc (functions, which form),
+// verify_header.cc (the module's head), diagnose.cc (why no form fits), operand_types.cc (registers
+// and constants against a form), verify_rules.cc (what the instruction table cannot say).
 
 #include <optional>
 #include <string>
@@ -37,6 +37,10 @@ struct Context {
   const Register& reg(const Operand& operand) const { return function.registers[operand.index]; }
 };
 
+// Version, target and its options, address size, pragmas at module and kernel scope.
+Complaint check_header(const Module& module, const Target& target, int version);
+// The size of all .const variables.
+Complaint check_constant_bank(const Module& module);
 // The operands, whose kinds fit the form, against its types.
 Complaint check_operand_types(const Context& context, const Form& form);
 // The rules of single instructions.

@@ -519,6 +519,9 @@ const Variable& Context::variable(const Operand& o) const {
 
 Complaint check_rules(const Context& c, const Form& form) {
   const Instruction& i = c.instruction;
+  Space space = i.mods.space();
+  if (i.mods.has(Mod::unified) && space != Space::generic && space != Space::global)
+    return fmt::format("{} cannot be .unified: only global memory is", mnemonic(i));
   if (Complaint bad = leading_words(c)) return bad;
   if (Complaint bad = special_rule(c, form)) return bad;
   if (i.op >= Op::tcgen05_alloc && i.op <= Op::tcgen05_wait) {

@@ -57,6 +57,27 @@ INSTANTIATE_TEST_SUITE_P(
                     Construct{"undefined", ".func f();\n.entry k(){call f; ret;}", false}),
     [](const auto& info) { return info.param.name; });
 
+std::string load(const std::string& statement) {
+  return in_kernel(".reg .f32 %f<8>;\n" + statement);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    UnifiedAddress, Grammar,
+    testing::Values(Construct{"global", load("ld.global.f32 %f1, [%rd1].unified;")},
+                    Construct{"generic", load("ld.relaxed.gpu.f32 %f1, [%rd1+4].unified;")},
+                    Construct{"hint", load("ld.global.L2::cache_hint.v4.f32 {%f1, %f2, %f3, %f4}, "
+                                           "[%rd1].unified, %rd2;")},
+                    Construct{"read_only", load("ld.global.nc.f32 %f1, [%rd1].unified;")},
+                    Construct{"uniform", load("ldu.global.f32 %f1, [%rd1].unified;")},
+                    Construct{"atomic", load("atom.global.add.f32 %f1, [%rd1].unified, %f2;")},
+                    Construct{"shared", load("ld.shared.f32 %f1, [%rd1].unified;"), false},
+                    Construct{"atomic_shared",
+                              load("atom.shared.add.f32 %f1, [%rd1].unified, %f2;"), false},
+                    Construct{"reduction", load("red.global.add.f32 [%rd1].unified, %f2;"), false},
+                    Construct{"store", load("st.global.f32 [%rd1].unified, %f1;"), false},
+                    Construct{"as_a_word", load("ld.global.unified.f32 %f1, [%rd1];"), false}),
+    [](const auto& info) { return info.param.name; });
+
 INSTANTIATE_TEST_SUITE_P(
     Directives, Grammar,
     testing::Values(
