@@ -1,4 +1,6 @@
 // docs/ptx-coverage.md: the instruction table for people.
+#include <set>
+
 #include "ptx/generated_document.h"
 #include "ptx/ptx_test_util.h"
 #include "ptx/verifier.h"
@@ -28,6 +30,94 @@ std::string needs(const InstructionInfo& row) {
   return out;
 }
 
+struct Family {
+  std::string_view group, name, opcodes, alignment;
+};
+constexpr Family kFamilies[] = {
+#define PTX_FAMILY(group, name, opcodes, alignment) {group, name, opcodes, alignment},
+#include "ptx/families.def"
+#undef PTX_FAMILY
+};
+
+std::vector<Op> opcodes_of(const Family& family) {
+  std::vector<Op> out;
+  std::stringstream words{std::string(family.opcodes)};
+  for (std::string word; words >> word;) {
+    Op op{};
+    size_t length = 0;
+    bool found = find_opcode(word, &op, &length) && length == word.size();
+    EXPECT_TRUE(found) << word;
+    if (found) out.push_back(op);
+  }
+  return out;
+}
+
+// Those of the words that the family's instructions may have.
+std::string words_of(const Family& family, std::initializer_list<Mod> mods) {
+  std::string out;
+  for (Mod mod : mods) {
+    bool has = false;
+    for (Op op : opcodes_of(family)) has |= info(op).allows(mod);
+    if (has) out += fmt::format("{}{}", out.empty() ? "" : ", ", name(mod));
+  }
+  return out;
+}
+
+// "all lanes": .aligned in every form; "some lanes" .sync with a mask or without .aligned.
+std::string convergence(const Family& family) {
+  bool sync = false, always = true, sometimes = false;
+  for (Op op : opcodes_of(family)) {
+    sync |= (fmt::format("{}.", name(op))).find(".sync.") != std::string::npos;
+    sync |= info(op).allows(Mod::sync);
+    for (const Form& form : info(op).forms) {
+      bool required = false;
+      for (const ModSlot& slot : form.slots)
+        required |= !slot.optional && slot.any_of[static_cast<size_t>(Mod::aligned)];
+      always &= required;
+      sometimes |= form.allowed[static_cast<size_t>(Mod::aligned)];
+    }
+  }
+  std::string out = sync ? ".sync" : "";
+  if (sometimes) out += always ? ".aligned" : "(.aligned)";
+  return out;
+}
+
+// The instructions that the ISA performs in the async proxy, and the fences between proxies.
+std::string proxy(const Family& family) {
+  for (std::string_view async : {"cp.async.bulk", "cp.reduce.async.bulk", "wgmma.mma_async",
+                                 "tcgen05.mma", "tcgen05.cp", "clusterlaunchcontrol.try_cancel"}) {
+    bool group =
+        family.name.ends_with("_group") || family.name.find("prefetch") != family.name.npos;
+    if (family.name.starts_with(async) && !group) return "async";
+  }
+  return words_of(family, {Mod::proxy, Mod::tensormap_generic}).empty() ? "" : "fence";
+}
+
+std::string families() {
+  std::string out;
+  std::string_view group;
+  for (const Family& family : kFamilies) {
+    if (family.group != group)
+      out += fmt::format(
+          "\n**{}**\n\n| family | opcodes | forms of them | lanes | order | proxy | alignment |\n"
+          "|---|---|---|---|---|---|---|\n",
+          family.group);
+    group = family.group;
+    std::string links;
+    size_t forms = 0;
+    for (Op op : opcodes_of(family)) {
+      links += fmt::format("{}`{}`", links.empty() ? "" : ", ", name(op));
+      forms += info(op).forms.size();
+    }
+    out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", family.name, links, forms,
+                       convergence(family),
+                       words_of(family, {Mod::weak, Mod::relaxed, Mod::acquire, Mod::release,
+                                         Mod::acq_rel, Mod::sc, Mod::volatile_, Mod::mmio}),
+                       proxy(family), family.alignment);
+  }
+  return out;
+}
+
 std::string document() {
   size_t forms = 0;
   std::string body;
@@ -52,9 +142,23 @@ std::string document() {
              "notation is "
              "explained at the top of the table: `word` must stand, `a|b` one of them, `?` "
              "optional. What the "
-             "emulator executes of them is another matter: it refuses the rest by name.\n",
-             kOpCount, forms) +
-         body;
+             "emulator executes of them is another matter: it refuses the rest by name.\n\n"
+             "## Families\n\n"
+             "The sections of the ISA's instruction set ({}, those of one instruction's variants "
+             "taken apart), grouped as there. *Lanes*: what of `.sync` and `.aligned` the forms "
+             "have, in parentheses where some lack it. *Order*: words of the memory model. "
+             "*Proxy*: `async` where memory is accessed through the async proxy, `fence` where "
+             "proxies are fenced. *Alignment*: of addresses.\n",
+             kOpCount, forms, std::size(kFamilies)) +
+         families() + body;
+}
+
+TEST(Coverage, EveryOpcodeHasAFamily) {
+  std::set<Op> seen;
+  for (const Family& family : kFamilies)
+    for (Op op : opcodes_of(family)) seen.insert(op);
+  for (size_t k = 0; k < kOpCount; ++k)
+    EXPECT_TRUE(seen.contains(static_cast<Op>(k))) << name(static_cast<Op>(k));
 }
 
 TEST(Coverage, DocumentIsCurrent) { expect_document("docs/ptx-coverage.md", document()); }
