@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace ptxbench::emu {
@@ -35,8 +36,11 @@ bool Allocation::note_read(uint64_t offset, uint64_t bytes) {
 
 uint64_t Allocation::carried_bytes() const {
   uint64_t count = 0;
-  for (uint64_t i = 0; i < initial.size(); i++)
-    count += (carried[i >> 6] >> (i & 63) & 1) != 0 && data[i] != initial[i];
+  for (uint64_t word = 0; word < carried.size(); word++)
+    for (uint64_t bits = carried[word]; bits != 0; bits &= bits - 1) {
+      const uint64_t i = word * 64 + static_cast<uint64_t>(std::countr_zero(bits));
+      count += data[i] != (initial.empty() ? 0 : initial[i]);
+    }
   return count;
 }
 
@@ -175,7 +179,10 @@ Allocation* GlobalMemory::find_registered(uint64_t address) {
 void GlobalMemory::watch_state(uint64_t address) {
   Allocation* a = find(address);
   if (a == nullptr || a->read_only) return;
-  a->initial.assign(a->data, a->data + a->size);
+  // A variable without an initialiser is all zeros, perhaps gigabytes of which the system has given
+  // none yet: it needs no copy.
+  if (std::any_of(a->data, a->data + a->size, [](uint8_t byte) { return byte != 0; }))
+    a->initial.assign(a->data, a->data + a->size);
   a->written.assign((a->size + 63) / 64 + 1, 0);
   a->carried = a->written;
 }
