@@ -84,7 +84,7 @@ Result<void> Decoder::load_store(Scope& s, const Instruction& i) {
   const Operand& address_operand = i.operands[store ? 0 : 1];
   const Operand& value = i.operands[store ? 1 : 0];
   PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, address_operand));
-  Type type = i.mods.types.empty() ? Type::none : i.mods.types.back();
+  Type type = i.mods->types.empty() ? Type::none : i.mods->types.back();
   m.element_bytes = static_cast<uint8_t>(ptx::bits(type) / 8);
   m.sign_extend = ptx::is_signed(type);
   m.is_store = store;
@@ -152,7 +152,7 @@ Result<void> Decoder::atomic(Scope& s, const Instruction& i) {
   if (i.operands.size() < at + 2) return unsupported(s, i, "too few operands");
   if (vector_length(i.mods) != 1) return unsupported(s, i, "vector atomics are not supported");
   PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, i.operands[at]));
-  Type type = i.mods.types.empty() ? Type::none : i.mods.types.back();
+  Type type = i.mods->types.empty() ? Type::none : i.mods->types.back();
   AtomicOp what;
   if (!atomic_op(i.mods, type, &what))
     return unsupported(s, i, "this atomic operation is not implemented");
@@ -182,7 +182,7 @@ Result<void> Decoder::atomic(Scope& s, const Instruction& i) {
 }
 
 Result<void> Decoder::convert_address(Scope& s, const Instruction& i) {
-  const auto& mods = i.mods;
+  const ptx::Modifiers& mods = i.mods;
   if (i.op == Op::isspacep) {
     PB_ASSIGN_OR_RETURN(Slot src, read(s, i, i.operands[1], Type::u64));
     if (i.operands[0].kind != Operand::Kind::reg) return unsupported(s, i, "needs a predicate");
@@ -230,7 +230,7 @@ Result<void> Decoder::convert_address(Scope& s, const Instruction& i) {
 
 Result<void> Decoder::mbarrier(Scope& s, const Instruction& i) {
   const auto& o = i.operands;
-  const auto& mods = i.mods;
+  const ptx::Modifiers& mods = i.mods;
   auto finish = [&](MemorySite m, Handler h, Slot a, Slot b, uint64_t imm) {
     MicroOp& op = emit(s, i, h);
     op.extra = static_cast<uint32_t>(kernel_->memories.size());
@@ -340,7 +340,7 @@ Result<void> Decoder::cp_async(Scope& s, const Instruction& i) {
 
 Result<void> Decoder::bulk(Scope& s, const Instruction& i) {
   const auto& o = i.operands;
-  const auto& mods = i.mods;
+  const ptx::Modifiers& mods = i.mods;
   if (i.op == Op::cp_async_bulk_commit_group) {
     emit(s, i, ops::bulk_commit);
     return {};
@@ -366,7 +366,7 @@ Result<void> Decoder::bulk(Scope& s, const Instruction& i) {
   auto tensor_operand = [&](const Operand& t) -> Result<void> {
     PB_RETURN_IF_ERROR(address_register(s, i, t, &b.map, &b.map_offset));
     for (const Operand& e : t.elements) {
-      const std::vector<Operand>& cs = e.elements.empty() ? t.elements : e.elements;
+      const ptx::OperandList& cs = e.elements.empty() ? t.elements : e.elements;
       for (const Operand& c : cs) {
         PB_ASSIGN_OR_RETURN(Slot slot, read(s, i, c, Type::s32));
         b.coordinates.push_back(slot);
@@ -428,7 +428,7 @@ Result<void> Decoder::matrix(Scope& s, const Instruction& i) {
   PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, i.operands[load ? 1 : 0]));
   if (i.mods.type() != Type::b16) return unsupported(s, i, "only .b16 matrices are supported");
   int count = i.mods.has(Mod::x4) ? 4 : i.mods.has(Mod::x2) ? 2 : 1;
-  std::vector<Operand> single{value};
+  const ptx::OperandList single{value};
   const auto& elements = value.kind == Operand::Kind::vector ? value.elements : single;
   if (static_cast<int>(elements.size()) != count) return unsupported(s, i, "number of registers");
   for (const Operand& e : elements) {
@@ -463,8 +463,8 @@ Result<void> Decoder::wgmma(Scope& s, const Instruction& i) {
   }
   // A sparse form has two operands more behind the descriptor of B: metadata and selector.
   const bool sparse = i.op == Op::wgmma_mma_async_sp;
-  std::vector<Operand> o = i.operands;
-  const auto& mods = i.mods;
+  std::vector<Operand> o(i.operands.begin(), i.operands.end());
+  const ptx::Modifiers& mods = i.mods;
   WgmmaSite site;
   site.form.n = mods.shape.n;
   site.form.k = mods.shape.k;

@@ -34,7 +34,7 @@ Layouts layouts(const ptx::Modifiers& m) {
 // The registers of one fragment, `expected` of them and as wide as its elements ask.
 Result<std::vector<Slot>> Decoder::fragment(Scope& s, const Instruction& i, const Operand& o,
                                             int expected, int bytes, bool written) {
-  const std::vector<Operand> single{o};
+  const ptx::OperandList single{o};
   const auto& elements = o.kind == Operand::Kind::vector ? o.elements : single;
   if (static_cast<int>(elements.size()) != expected)
     return unsupported(
@@ -52,7 +52,7 @@ Result<std::vector<Slot>> Decoder::fragment(Scope& s, const Instruction& i, cons
 }
 
 Result<void> Decoder::mma(Scope& s, const Instruction& i) {
-  const auto& mods = i.mods;
+  const ptx::Modifiers& mods = i.mods;
   if (mods.has(Mod::block_scale)) return unsupported(s, i, ".block_scale is not implemented");
   MmaSite site;
   MmaForm& f = site.form;
@@ -88,7 +88,7 @@ Result<void> Decoder::multiply(Scope& s, const Instruction& i, MmaSite site, Mma
 
 Result<void> Decoder::wmma(Scope& s, const Instruction& i) {
   if (i.op != Op::wmma_mma) return wmma_memory(s, i);
-  const auto& mods = i.mods;
+  const ptx::Modifiers& mods = i.mods;
   MmaSite site;
   site.is_wmma = true;
   WmmaForm& f = site.wmma;
@@ -106,7 +106,7 @@ Result<void> Decoder::wmma(Scope& s, const Instruction& i) {
 }
 
 Result<void> Decoder::wmma_memory(Scope& s, const Instruction& i) {
-  const auto& mods = i.mods;
+  const ptx::Modifiers& mods = i.mods;
   WmmaMemorySite site;
   site.is_store = i.op == Op::wmma_store;
   WmmaFragment& f = site.fragment;

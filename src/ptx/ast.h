@@ -13,69 +13,24 @@
 #include <vector>
 
 #include "ptx/opcodes.h"
+#include "ptx/operand.h"
 
 namespace ptxbench::ptx {
 
-constexpr uint32_t kNone = 0xffffffffu;
-
-// ----------------------------------------------------------------------------------------------
-// operands
-struct Operand {
-  enum class Kind : uint8_t {
-    reg,       // index: Function::registers
-    special,   // special register; index: Special, component 0..3 = .x.y.z.w (tid, ctaid, ...)
-    integer,   // value (two's complement, 64 bits)
-    floating,  // value = bits of an f64 (is_f32 false) or of an f32 (0f…, is_f32 true)
-    variable,  // address of a variable used as a value (mov.u64 %rd, var); index: see is_local,
-               // offset
-    label,     // index: Function::labels (bra target)
-    function,  // index: Module::functions (call target, or address taken)
-    address,   // [base+offset] or [base, {coords}...]; see base*, elements
-    vector,    // {a, b, ...}: elements
-    sink,      // _
-    pair,      // d|p: elements[0], elements[1] (either may be a sink)
-    list,      // (a, b, ...) of a call: elements
-    string,    // text, e.g. prototype or table name of an indirect call/branch: index into
-               // Function::labels
-  };
-  Kind kind = Kind::sink;
-  bool negated =
-      false;  // !p on a predicate operand; unary minus on a register does not exist in PTX
-  bool is_f32 = false;
-  // A variable's owner: Function::params when is_param, Function::returns when is_return,
-  // Function::variables when is_local alone, else Module::variables. is_local is true for the first
-  // two.
-  bool is_local = false;
-  bool is_param = false;
-  bool is_return = false;
-  uint8_t component = 0;  // of a special register (see sregs.def)
-  uint8_t selector = 0;   // of a register: 1..4 = .x .y .z .w of a .v2/.v4 register; 5..8 = .b0 ..
-                          // .b3, 9, 10 = .h0 .h1 of a video instruction; 0 = whole
-  uint32_t index = kNone;
-  uint64_t value = 0;
-  // address: base is a register, a variable, or neither (absolute)
-  enum class Base : uint8_t { none, reg, variable } base = Base::none;
-  int64_t offset = 0;  // byte offset of address or variable operands
-  std::vector<Operand>
-      elements;  // see Kind; of an address: further comma-separated parts in the brackets
-                 // ([tensorMap, {c0, c1}]), each a vector or a register
-  bool operator==(const Operand&) const = default;
-};
-
 struct Instruction {
+  SharedModifiers mods;
+  // In PTX order; a call always has list (ret), function or reg, list (args), and for an indirect
+  // call a string (prototype or .calltargets table).
+  OperandList operands;
   Op op{};
-  Modifiers mods;
-  std::vector<Operand>
-      operands;  // in PTX order; a call always has list (ret), function or reg, list (args),
-                 // and for an indirect call a string (prototype or .calltargets table)
   // The form of info(op).forms that modifiers and operand kinds fit, noted by the parser to save
   // the search; kNoForm when none does, or when the instruction was built or changed elsewhere.
   static constexpr uint16_t kNoForm = 0xffff;
   uint16_t form = kNoForm;
-  uint32_t guard = kNone;  // predicate register of @p / @!p
-  bool guard_negated = false;
+  uint32_t guard = kNone;         // predicate register of @p / @!p
   uint32_t line = 0, column = 0;  // in the PTX text, from 1
   uint32_t loc = kNone;           // index into Module::locations: the .loc in force
+  bool guard_negated = false;
   bool operator==(const Instruction&) const = default;
 };
 
@@ -162,8 +117,7 @@ struct BranchTargets {
 };
 struct CallPrototype {
   uint32_t label;
-  std::vector<Variable> returns, params;
-  bool noreturn = false;
+  uint32_t prototype;  // Function::prototypes
   bool operator==(const CallPrototype&) const = default;
 };
 struct CallTargets {
@@ -175,6 +129,7 @@ struct CallTargets {
 using Statement =
     std::variant<Instruction, LabelMark, ScopeBegin, ScopeEnd, RegisterDecl, VariableDecl, Pragma,
                  LocMark, BranchTargets, CallPrototype, CallTargets>;
+static_assert(sizeof(Statement) <= 48, "there is one for every line of text");
 
 struct PerformanceDirectives {  // 0 or empty = absent
   std::vector<uint32_t> maxntid, reqntid, reqnctapercluster;
@@ -182,6 +137,12 @@ struct PerformanceDirectives {  // 0 or empty = absent
   bool explicitcluster = false, noreturn = false, blocksareclusters = false;
   std::vector<std::string> pragmas;
   bool operator==(const PerformanceDirectives&) const = default;
+};
+
+struct Prototype {  // of an indirect call
+  std::vector<Variable> returns, params;
+  bool noreturn = false;
+  bool operator==(const Prototype&) const = default;
 };
 
 struct Function {
@@ -197,6 +158,7 @@ struct Function {
   std::vector<Register> registers;
   std::vector<Variable> variables;  // declared in the body: shared, local, param (call arguments)
   std::vector<Label> labels;
+  std::vector<Prototype> prototypes;
   std::vector<Statement> body;
   uint32_t line = 0;
   bool operator==(const Function&) const = default;

@@ -79,7 +79,7 @@ struct Miss {
 };
 
 void miss_types(const Instruction& i, const Form& form, Miss* miss) {
-  const std::vector<Type>& types = i.mods.types;
+  const std::vector<Type>& types = i.mods->types;
   size_t next = 0, required = 0;
   for (const TypeSlot& slot : form.types) required += !slot.optional;
   for (const TypeSlot& slot : form.types) {
@@ -104,7 +104,7 @@ void miss_types(const Instruction& i, const Form& form, Miss* miss) {
 }
 
 void miss_spaces(const Instruction& i, const Form& form, Miss* miss) {
-  const std::vector<Space>& spaces = i.mods.spaces;
+  const std::vector<Space>& spaces = i.mods->spaces;
   size_t next = 0;
   for (const SpaceSlot& slot : form.spaces) {
     bool fits = next < spaces.size() && ((slot.any_of >> static_cast<unsigned>(spaces[next])) & 1);
@@ -128,10 +128,10 @@ void miss_words(const Instruction& i, const Form& form, Miss* miss) {
     if (have.none() && !slot.optional)
       miss->add(slot.any_of.count() == 1 ? 2 : 1,
                 fmt::format("{} needs {}", mnemonic(i), list(slot.any_of)));
-    if (have.count() > 1 && !slot.repeats)
+    if (have.several() && !slot.repeats)
       miss->add(2, fmt::format("{} has {}, which exclude each other", mnemonic(i), list(have)));
   }
-  ModSet extra = mods.flags & ~form.allowed;
+  ModSet extra = mods.flags - form.allowed;
   for (size_t m = 0; m < extra.size(); ++m)
     if (extra[m])
       miss->add(2, fmt::format("'.{}' does not go with the rest of {}", name(static_cast<Mod>(m)),
@@ -139,12 +139,12 @@ void miss_words(const Instruction& i, const Form& form, Miss* miss) {
 }
 
 void miss_shape(const Instruction& i, const Form& form, Miss* miss) {
-  bool wants = form.any_shape || !form.shapes.empty(), has = i.mods.shape.m != 0;
+  bool wants = form.any_shape || !form.shapes.empty(), has = i.mods->shape.m != 0;
   if (wants && !has) miss->add(2, fmt::format("{} needs a matrix shape", mnemonic(i)));
   if (!wants && has) miss->add(2, fmt::format("{} has no matrix shape", mnemonic(i)));
   if (!wants || !has || form.any_shape) return;
   for (const MatrixShape& shape : form.shapes)
-    if (shape == i.mods.shape) return;
+    if (shape == i.mods->shape) return;
   const MatrixShape& s = form.shapes.front();
   miss->add(3, fmt::format("{} has no such matrix shape; there is m{}n{}{} for one", mnemonic(i),
                            s.m, s.n, s.k ? fmt::format("k{}", s.k) : ""));

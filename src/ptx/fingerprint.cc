@@ -46,9 +46,9 @@ uint64_t token(const Instruction& i) {
   Hash hash;
   hash.add(family(i)).add(i.guard != kNone);
   // What a matrix instruction multiplies is structure, not detail.
-  hash.add(i.mods.shape.m).add(i.mods.shape.n).add(i.mods.shape.k);
-  if (i.mods.shape.m != 0)
-    for (Type type : i.mods.types) hash.add(static_cast<uint64_t>(type));
+  hash.add(i.mods->shape.m).add(i.mods->shape.n).add(i.mods->shape.k);
+  if (i.mods->shape.m != 0)
+    for (Type type : i.mods->types) hash.add(static_cast<uint64_t>(type));
   return hash.value();
 }
 

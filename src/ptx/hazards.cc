@@ -148,7 +148,7 @@ class Finder {
   }
 
   static Space source_space(const Instruction& i) {
-    return i.mods.spaces.size() > 1 ? i.mods.spaces[1] : Space::generic;
+    return i.mods->spaces.size() > 1 ? i.mods->spaces[1] : Space::generic;
   }
 
   void follow_states() {

@@ -6,10 +6,12 @@
 #include <limits>
 #include <unordered_map>
 
+#include "ptx/text_hash.h"
+
 namespace ptxbench::ptx {
 namespace {
 
-using WordMap = std::unordered_map<std::string_view, Modifiers::Word>;
+using WordMap = std::unordered_map<std::string_view, Modifiers::Word, TextHash>;
 
 const WordMap& word_map() {
   static const WordMap* map = [] {
@@ -66,10 +68,10 @@ struct Nearest {
 }  // namespace
 
 bool modifiers_fit(const Form& form, const Modifiers& mods) {
-  if ((mods.flags & ~form.allowed).any()) return false;
+  if ((mods.flags - form.allowed).any()) return false;
   for (const ModSlot& slot : form.slots) {
-    size_t n = (slot.any_of & mods.flags).count();
-    if ((n > 1 && !slot.repeats) || (n == 0 && !slot.optional)) return false;
+    ModSet have = slot.any_of & mods.flags;
+    if (have.none() ? !slot.optional : !slot.repeats && have.several()) return false;
   }
   if (mods.shape.m != 0) {
     bool known = std::find(form.shapes.begin(), form.shapes.end(), mods.shape) != form.shapes.end();
@@ -137,7 +139,7 @@ bool fits(const OperandPattern& p, const Operand& o) {
 }
 
 bool assign_operands(const Form& form, const Instruction& instruction, Assignment* pattern_of) {
-  const std::vector<Operand>& operands = instruction.operands;
+  const OperandList& operands = instruction.operands;
   if (operands.size() > pattern_of->size()) return false;
   size_t required = form.required;
   for (const OperandPattern& p : form.operands)
@@ -219,7 +221,7 @@ WordMeaning find_word(std::string_view word) {
 
 bool find_opcode(std::string_view dotted, Op* op, size_t* length) {
   static const auto* map = [] {
-    auto* m = new std::unordered_map<std::string_view, Op>;
+    auto* m = new std::unordered_map<std::string_view, Op, TextHash>;
     for (size_t i = 0; i < kOpCount; ++i) m->emplace(name(static_cast<Op>(i)), static_cast<Op>(i));
     return m;
   }();

@@ -3,7 +3,6 @@
 // targets.
 
 #include <array>
-#include <bitset>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,8 +12,6 @@
 #include "ptx/opcodes.h"
 
 namespace ptxbench::ptx {
-
-using ModSet = std::bitset<static_cast<size_t>(Mod::count_)>;
 
 enum class Role : uint8_t {
   destination,  // written

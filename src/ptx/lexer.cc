@@ -7,7 +7,7 @@
 namespace ptxbench::ptx {
 namespace {
 
-enum : uint8_t { kBlank = 1, kStart = 2, kFollow = 4, kDigit = 8 };
+enum : uint8_t { kBlank = 1, kStart = 2, kFollow = 4, kDigit = 8, kPunctuation = 16 };
 
 constexpr std::array<uint8_t, 256> kClass = [] {
   std::array<uint8_t, 256> c{};
@@ -17,6 +17,8 @@ constexpr std::array<uint8_t, 256> kClass = [] {
   c['_'] = c['$'] = kStart | kFollow;
   c['%'] = kStart;
   c[' '] = c['\t'] = c['\r'] = c['\n'] = c['\f'] = c['\v'] = kBlank;
+  for (char ch : std::string_view("{}()[]<>,;:=+-*/%!~&|^?@."))
+    c[static_cast<uint8_t>(ch)] |= kPunctuation;
   return c;
 }();
 
@@ -35,10 +37,10 @@ Lexer::Lexer(std::string_view text) : text_(text) {
   advance();
 }
 
-Token Lexer::next() {
-  Token taken = token_;
-  advance();
-  return taken;
+inline void Lexer::take(Token::Kind kind, size_t end) {
+  token_.kind = kind;
+  token_.text = text_.substr(position_, end - position_);
+  position_ = end;
 }
 
 Token Lexer::next_mnemonic() {
@@ -107,12 +109,6 @@ void Lexer::skip_blanks() {
   }
 }
 
-void Lexer::take(Token::Kind kind, size_t end) {
-  token_.kind = kind;
-  token_.text = text_.substr(position_, end - position_);
-  position_ = end;
-}
-
 size_t Lexer::number_end() const {
   auto digits = [&](size_t i) {
     while (i < text_.size() && is(text_[i], kDigit)) ++i;
@@ -161,8 +157,7 @@ void Lexer::advance() {
   bool pair = (second == ch && std::string_view("<>=&|").find(ch) != std::string_view::npos) ||
               (second == '=' && (ch == '<' || ch == '>' || ch == '!'));
   if (pair) return take(Token::Kind::punctuation, position_ + 2);
-  constexpr std::string_view kSingle = "{}()[]<>,;:=+-*/%!~&|^?@.";
-  if (kSingle.find(ch) != std::string_view::npos && (ch != '/' || second != '*'))
+  if (is(ch, kPunctuation) && (ch != '/' || second != '*'))
     return take(Token::Kind::punctuation, position_ + 1);
   take(Token::Kind::invalid, position_ + 1);
 }

@@ -20,9 +20,8 @@ struct Token {
   std::string_view text;
   uint32_t line = 1, column = 1;
 
-  bool is(std::string_view punctuation) const {  // one or two characters
-    return kind == Kind::punctuation && text[0] == punctuation[0] &&
-           text.size() == punctuation.size() && text.back() == punctuation.back();
+  bool is(char punctuation) const {
+    return kind == Kind::punctuation && text[0] == punctuation && text.size() == 1;
   }
   bool is_directive(std::string_view with_dot) const {
     return kind == Kind::directive && text == with_dot;
@@ -37,7 +36,12 @@ class Lexer {
   explicit Lexer(std::string_view text);
 
   const Token& peek() const { return token_; }
-  Token next();
+  Token next() {
+    Token taken = token_;
+    advance();
+    return taken;
+  }
+  void skip() { advance(); }
   // Takes the current identifier together with the dotted words that follow it without a blank:
   // "ld.global.L2::128B.u32".
   Token next_mnemonic();

@@ -2,6 +2,17 @@
 
 namespace ptxbench::ptx {
 
+const Modifiers& SharedModifiers::none() {
+  static const Modifiers empty;
+  return empty;
+}
+
+Modifiers& SharedModifiers::edit() {
+  if (!block_ || block_->owners.load(std::memory_order_acquire) > 1)
+    *this = SharedModifiers(**this);
+  return block_->mods;
+}
+
 std::string_view name(Op op) {
   static constexpr std::string_view kNames[] = {
 #define PTX_OP(name, text) text,

@@ -4,9 +4,11 @@
 // one place.
 
 #include <array>
-#include <bitset>
+#include <atomic>
+#include <bit>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ptxbench::ptx {
@@ -63,6 +65,53 @@ enum class Special : uint8_t {
 #undef PTX_SREG
 };
 
+// A set of modifiers.
+class ModSet {
+ public:
+  static constexpr size_t kSize = static_cast<size_t>(Mod::count_);
+  static constexpr size_t size() { return kSize; }
+  bool operator[](size_t m) const { return words_[m / 64] >> (m % 64) & 1; }
+  bool has(Mod m) const { return (*this)[static_cast<size_t>(m)]; }
+  void set(size_t m) { words_[m / 64] |= uint64_t{1} << (m % 64); }
+  bool any() const {
+    uint64_t all = 0;
+    for (uint64_t word : words_) all |= word;
+    return all != 0;
+  }
+  bool none() const { return !any(); }
+  bool several() const {  // more than one
+    uint64_t before = 0, twice = 0;
+    for (uint64_t word : words_) {
+      twice |= (word & (word - 1)) | (before && word);
+      before |= word;
+    }
+    return twice != 0;
+  }
+  size_t count() const {
+    size_t n = 0;
+    for (uint64_t word : words_) n += static_cast<size_t>(std::popcount(word));
+    return n;
+  }
+  ModSet operator&(const ModSet& o) const {
+    return with(o, [](uint64_t a, uint64_t b) { return a & b; });
+  }
+  ModSet operator-(const ModSet& o) const {
+    return with(o, [](uint64_t a, uint64_t b) { return a & ~b; });
+  }
+  ModSet& operator|=(const ModSet& o) {
+    return *this = with(o, [](uint64_t a, uint64_t b) { return a | b; });
+  }
+  bool operator==(const ModSet&) const = default;
+
+ private:
+  ModSet with(const ModSet& o, auto&& f) const {
+    ModSet out;
+    for (size_t w = 0; w < words_.size(); ++w) out.words_[w] = f(words_[w], o.words_[w]);
+    return out;
+  }
+  std::array<uint64_t, (kSize + 63) / 64> words_{};
+};
+
 struct MatrixShape {
   uint16_t m = 0, n = 0, k = 0;
   bool operator==(const MatrixShape&) const = default;
@@ -72,7 +121,7 @@ struct MatrixShape {
 // state spaces keep the order of the text, because it carries meaning (cvt.D.S,
 // cp.async.bulk.DST.SRC).
 struct Modifiers {
-  std::bitset<static_cast<size_t>(Mod::count_)> flags;
+  ModSet flags;
   std::vector<Type> types;
   std::vector<Space> spaces;
   MatrixShape shape;  // .m64n256k16, .m8n8 (then Mod::m8n8 is set too), .m16n8k16
@@ -85,11 +134,51 @@ struct Modifiers {
   static constexpr size_t kMaxWords = 20;
   std::array<Word, kMaxWords> spelling{};
   uint8_t spelled = 0;
-  bool has(Mod m) const { return flags[static_cast<size_t>(m)]; }
+  bool has(Mod m) const { return flags.has(m); }
   Type type(size_t i = 0) const { return i < types.size() ? types[i] : Type::none; }
   Space space(size_t i = 0) const { return i < spaces.size() ? spaces[i] : Space::generic; }
   void set(Mod m) { flags.set(static_cast<size_t>(m)); }
   bool operator==(const Modifiers&) const = default;
+};
+
+// Modifiers as instructions hold them: those that were written alike share one copy, which the
+// last of them frees. Reads like the Modifiers themselves; edit() gives a copy of one's own.
+class SharedModifiers {
+ public:
+  SharedModifiers() = default;
+  explicit SharedModifiers(Modifiers mods) : block_(new Block{std::move(mods)}) {}
+  SharedModifiers(const SharedModifiers& other) : block_(other.block_) {
+    if (block_) block_->owners.fetch_add(1, std::memory_order_relaxed);
+  }
+  SharedModifiers(SharedModifiers&& other) noexcept
+      : block_(std::exchange(other.block_, nullptr)) {}
+  SharedModifiers& operator=(SharedModifiers other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~SharedModifiers() {
+    if (block_ && block_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete block_;
+  }
+
+  const Modifiers& operator*() const { return block_ ? block_->mods : none(); }
+  const Modifiers* operator->() const { return &**this; }
+  operator const Modifiers&() const { return **this; }
+  bool has(Mod m) const { return block_ && block_->mods.has(m); }
+  Type type(size_t i = 0) const { return (**this).type(i); }
+  Space space(size_t i = 0) const { return (**this).space(i); }
+  Modifiers& edit();
+  // Equal words, wherever they stand.
+  friend bool operator==(const SharedModifiers& a, const SharedModifiers& b) {
+    return a.block_ == b.block_ || *a == *b;
+  }
+
+ private:
+  struct Block {
+    Modifiers mods;
+    std::atomic<uint32_t> owners{1};
+  };
+  static const Modifiers& none();
+  Block* block_ = nullptr;
 };
 
 // Words that belong to the opcode's own text (the "sync" of shfl.sync) are not flags.

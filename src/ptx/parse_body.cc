@@ -53,6 +53,7 @@ bool Parser::begin_function(Function f, uint32_t slot) {
   labels_.clear();
   pending_.clear();
   scopes_.clear();
+  numbered_registers_ = false;
   loc_ = kNone;
   open_scope();
   auto declare_all = [&](std::vector<Variable>& list, Symbol::Kind kind) {
@@ -75,6 +76,9 @@ bool Parser::begin_function(Function f, uint32_t slot) {
       !declare_all(function_.params, Symbol::Kind::param) || !parse_body())
     return false;
   symbols_.clear();
+  function_.body.shrink_to_fit();
+  function_.registers.shrink_to_fit();
+  function_.labels.shrink_to_fit();
   module_.functions[slot] = std::move(function_);
   function_ = {};
   return true;
@@ -134,6 +138,10 @@ void Parser::bind(const PendingLabel& pending, uint32_t label) {
 
 bool Parser::declare(const Token& name, Symbol symbol) {
   symbol.scope = static_cast<uint32_t>(scopes_.size());
+  std::string_view prefix;
+  uint32_t number = 0;
+  numbered_registers_ |= name.text[0] == '%' && symbol.kind != Symbol::Kind::range &&
+                         split_range(name.text, &prefix, &number);
   auto [it, fresh] = symbols_.try_emplace(name.text, symbol);
   if (fresh) {
     undo_.emplace_back(name.text, std::nullopt);
@@ -150,11 +158,14 @@ bool Parser::declare(const Token& name, Symbol symbol) {
 const Parser::Symbol* Parser::find_symbol(std::string_view name, uint32_t* offset) const {
   *offset = 0;
   const Symbol* found = nullptr;
-  if (auto it = symbols_.find(name); it != symbols_.end() && it->second.kind != Symbol::Kind::range)
-    found = &it->second;
   std::string_view prefix;
   uint32_t number = 0;
-  if (!split_range(name, &prefix, &number)) return found;
+  const bool numbered = split_range(name, &prefix, &number);
+  if (!numbered || name[0] != '%' || numbered_registers_)
+    if (auto it = symbols_.find(name);
+        it != symbols_.end() && it->second.kind != Symbol::Kind::range)
+      found = &it->second;
+  if (!numbered) return found;
   auto range = symbols_.find(prefix);
   if (range == symbols_.end() || range->second.kind != Symbol::Kind::range ||
       number >= range->second.count || (found && found->scope >= range->second.scope))
@@ -171,7 +182,7 @@ bool Parser::parse_body() {
     if (token.kind == Token::Kind::end)
       return fail(token, fmt::format("the body of '{}' that begins in line {} is not closed",
                                      function_.name, open.line));
-    if (token.is("}")) {
+    if (token.is('}')) {
       lexer_.next();
       if (!close_scope()) return false;
       if (scopes_.empty()) return true;
@@ -184,14 +195,14 @@ bool Parser::parse_body() {
 
 bool Parser::parse_statement() {
   const Token token = lexer_.peek();
-  if (accept("{")) {
+  if (accept('{')) {
     if (scopes_.size() >= kMaxScopes) return fail(token, "scopes are nested too deeply");
     open_scope();
     function_.body.emplace_back(ScopeBegin{});
     return true;
   }
-  if (accept("@")) {
-    bool negated = accept("!");
+  if (accept('@')) {
+    bool negated = accept('!');
     Token name;
     if (!expect_identifier("a predicate register", &name)) return false;
     uint32_t offset = 0;
@@ -203,7 +214,7 @@ bool Parser::parse_statement() {
   }
   if (token.kind == Token::Kind::identifier) {
     Token word = lexer_.next_mnemonic();
-    if (lexer_.peek().is(":")) return parse_labelled(word);
+    if (lexer_.peek().is(':')) return parse_labelled(word);
     return parse_instruction(word, kNone, false);
   }
   if (token.kind == Token::Kind::directive) return parse_body_directive();
@@ -235,9 +246,9 @@ bool Parser::parse_branch_targets(uint32_t label) {
     pending_.push_back({PendingLabel::Where::targets, name.text, statement,
                         static_cast<uint32_t>(table.targets.size()), name.line, name.column});
     table.targets.push_back(kNone);
-  } while (accept(","));
+  } while (accept(','));
   function_.body.emplace_back(std::move(table));
-  return expect(";");
+  return expect(';');
 }
 
 bool Parser::parse_call_targets(uint32_t label) {
@@ -249,20 +260,22 @@ bool Parser::parse_call_targets(uint32_t label) {
     if (it == function_index_.end())
       return fail(name, fmt::format("'{}' is not a declared function", name.text));
     table.functions.push_back(it->second);
-  } while (accept(","));
+  } while (accept(','));
   function_.body.emplace_back(std::move(table));
-  return expect(";");
+  return expect(';');
 }
 
 bool Parser::parse_call_prototype(uint32_t label) {
-  CallPrototype prototype{label, {}, {}, false};
-  if (lexer_.peek().is("(") && !parse_param_list(false, &prototype.returns)) return false;
+  Prototype prototype;
+  if (lexer_.peek().is('(') && !parse_param_list(false, &prototype.returns)) return false;
   Token name;
   if (!expect_identifier("'_'", &name)) return false;
-  if (lexer_.peek().is("(") && !parse_param_list(false, &prototype.params)) return false;
+  if (lexer_.peek().is('(') && !parse_param_list(false, &prototype.params)) return false;
   prototype.noreturn = accept_directive(".noreturn");
-  function_.body.emplace_back(std::move(prototype));
-  return expect(";");
+  function_.body.emplace_back(
+      CallPrototype{label, static_cast<uint32_t>(function_.prototypes.size())});
+  function_.prototypes.push_back(std::move(prototype));
+  return expect(';');
 }
 
 bool Parser::parse_body_directive() {
@@ -292,7 +305,7 @@ bool Parser::parse_registers() {
     Token name;
     if (!expect_identifier("a register's name", &name)) return false;
     uint32_t first = static_cast<uint32_t>(function_.registers.size());
-    if (!accept("<")) {
+    if (!accept('<')) {
       if (first >= kMaxRegisters) return fail(name, "too many registers");
       if (!declare(name, {Symbol::Kind::reg, first, 0, 0})) return false;
       function_.registers.push_back({std::string(name.text), d.type, d.vector});
@@ -306,15 +319,20 @@ bool Parser::parse_registers() {
       return fail(count_token, "expected the number of registers");
     if (count.bits > kMaxRegisters - first)
       return fail(count_token, fmt::format("{} registers are too many", count_token.text));
-    if (!expect(">")) return false;
+    if (!expect('>')) return false;
     uint32_t n = static_cast<uint32_t>(count.bits);
     if (!declare(name, {Symbol::Kind::range, first, n, 0})) return false;
-    for (uint32_t i = 0; i < n; ++i)
-      function_.registers.push_back(
-          {fmt::format(FMT_STRING("{}{}"), name.text, i), d.type, d.vector});
+    function_.registers.reserve(first + n);
+    std::string numbered(name.text);
+    for (uint32_t i = 0; i < n; ++i) {
+      numbered.resize(name.text.size());
+      const fmt::format_int digits(i);
+      numbered.append(digits.data(), digits.size());
+      function_.registers.push_back({numbered, d.type, d.vector});
+    }
     function_.body.emplace_back(RegisterDecl{first, n, true});
-  } while (accept(","));
-  return expect(";");
+  } while (accept(','));
+  return expect(';');
 }
 
 bool Parser::parse_local_variables() {
@@ -325,13 +343,13 @@ bool Parser::parse_local_variables() {
     Variable v;
     if (!expect_identifier("a variable's name", &name) || !finish_variable(d, name, &v))
       return false;
-    if (accept("=") && !parse_initializer(&v)) return false;
+    if (accept('=') && !parse_initializer(&v)) return false;
     uint32_t index = static_cast<uint32_t>(function_.variables.size());
     if (!declare(name, {Symbol::Kind::variable, index, 0, 0})) return false;
     function_.variables.push_back(std::move(v));
     function_.body.emplace_back(VariableDecl{index});
-  } while (accept(","));
-  return expect(";");
+  } while (accept(','));
+  return expect(';');
 }
 
 }  // namespace ptxbench::ptx

@@ -108,13 +108,13 @@ double Constant::as_double() const {
 
 bool Parser::at_constant() const {
   const Token& t = lexer_.peek();
-  return t.kind == Token::Kind::number || t.is("-") || t.is("+") || t.is("~") || t.is("(") ||
+  return t.kind == Token::Kind::number || t.is('-') || t.is('+') || t.is('~') || t.is('(') ||
          t.is_identifier("WARP_SZ");
 }
 
 bool Parser::parse_integer(std::string_view what, int64_t* out) {
   Token at = lexer_.peek();
-  if (!at_constant() && !at.is("!")) return fail_expected(what);
+  if (!at_constant() && !at.is('!')) return fail_expected(what);
   Constant value;
   if (!parse_constant(&value)) return false;
   if (value.is_float)
@@ -126,9 +126,9 @@ bool Parser::parse_integer(std::string_view what, int64_t* out) {
 bool Parser::parse_ternary(Constant* out, size_t depth) {
   if (depth > kMaxExpression) return fail(lexer_.peek(), "the expression is nested too deeply");
   if (!parse_binary(out, 0, depth)) return false;
-  if (!accept("?")) return true;
+  if (!accept('?')) return true;
   Constant yes, no;
-  if (!parse_ternary(&yes, depth + 1) || !expect(":") || !parse_ternary(&no, depth + 1))
+  if (!parse_ternary(&yes, depth + 1) || !expect(':') || !parse_ternary(&no, depth + 1))
     return false;
   *out = truth(*out) ? yes : no;
   return true;
@@ -171,7 +171,7 @@ bool Parser::apply(const Token& op, Constant* left, const Constant& right) {
 bool Parser::parse_unary(Constant* out, size_t depth) {
   if (depth > kMaxExpression) return fail(lexer_.peek(), "the expression is nested too deeply");
   const Token op = lexer_.peek();
-  if (!op.is("-") && !op.is("+") && !op.is("~") && !op.is("!")) return parse_primary(out, depth);
+  if (!op.is('-') && !op.is('+') && !op.is('~') && !op.is('!')) return parse_primary(out, depth);
   lexer_.next();
   if (!parse_unary(out, depth + 1)) return false;
   if (op.text == "+") return true;
@@ -207,16 +207,16 @@ bool Parser::parse_primary(Constant* out, size_t depth) {
     *out = {false, false, false, 32};
     return true;
   }
-  if (!accept("(")) return fail_expected("a constant");
+  if (!accept('(')) return fail_expected("a constant");
   if (lexer_.peek().kind == Token::Kind::directive) return parse_cast(out, depth);
-  return parse_ternary(out, depth + 1) && expect(")");
+  return parse_ternary(out, depth + 1) && expect(')');
 }
 
 // "(" is taken: .s64) or .u64) and what is cast.
 bool Parser::parse_cast(Constant* out, size_t depth) {
   bool to_signed = accept_directive(".s64");
   if (!to_signed && !accept_directive(".u64")) return fail_expected("a cast to .s64 or .u64");
-  if (!expect(")") || !parse_unary(out, depth + 1)) return false;
+  if (!expect(')') || !parse_unary(out, depth + 1)) return false;
   if (out->is_float) {
     double value = out->as_double();
     if (!(value > -9.2e18 && value < 1.8e19)) return fail(lexer_.peek(), "the cast overflows");

@@ -23,7 +23,7 @@ bool Parser::parse_loc() {
   if (line.file > kMaxFile)
     return fail(at, fmt::format("file number {} is out of range", line.file));
   PendingLoc pending{kNone, {}, 0, at.line, at.column};
-  if (accept(",") && !parse_inlined(&line, &pending)) return false;
+  if (accept(',') && !parse_inlined(&line, &pending)) return false;
   uint32_t index = static_cast<uint32_t>(module_.locations.size());
   module_.locations.push_back(line);
   if (!pending.label.empty()) {
@@ -48,9 +48,9 @@ bool Parser::parse_inlined(SourceLine* line, PendingLoc* pending) {
     if (!expect_identifier("a label of .debug_str", &label)) return false;
     pending->label = label.text;
     int64_t offset = 0;
-    if (lexer_.peek().is("+") && !parse_offset(&offset)) return false;
+    if (lexer_.peek().is('+') && !parse_offset(&offset)) return false;
     pending->offset = static_cast<uint64_t>(offset);
-    if (!expect(",") || !expect_identifier("inlined_at", &word)) return false;
+    if (!expect(',') || !expect_identifier("inlined_at", &word)) return false;
   }
   if (word.text != "inlined_at")
     return fail(word, fmt::format("expected inlined_at, found '{}'", word.text));
@@ -73,14 +73,14 @@ bool Parser::parse_section() {
     return fail(name, "expected a section's name");
   bool wanted = name.text == ".debug_str";
   const Token open = lexer_.peek();
-  if (!expect("{")) return false;
-  while (!lexer_.peek().is("}")) {
+  if (!expect('{')) return false;
+  while (!lexer_.peek().is('}')) {
     if (lexer_.peek().kind == Token::Kind::end)
       return fail(open, fmt::format("section '{}' is not closed", name.text));
     if (wanted) {
       if (!parse_section_item(&debug_str_)) return false;
     } else {
-      if (lexer_.peek().is("{")) return fail_expected("data");
+      if (lexer_.peek().is('{')) return fail_expected("data");
       lexer_.next();
     }
   }
@@ -92,7 +92,7 @@ bool Parser::parse_section() {
 
 bool Parser::parse_section_item(DebugStrings* section) {
   const Token token = lexer_.next();
-  if (token.kind == Token::Kind::identifier && accept(":")) {
+  if (token.kind == Token::Kind::identifier && accept(':')) {
     section->labels.emplace(token.text, section->bytes.size());
     return true;
   }
@@ -105,7 +105,7 @@ bool Parser::parse_section_item(DebugStrings* section) {
     int64_t value = 0;
     if (!parse_integer("a number", &value)) return false;
     if (bytes) section->bytes.push_back(static_cast<char>(value));
-  } while (accept(","));
+  } while (accept(','));
   return true;
 }
 

@@ -53,20 +53,20 @@ bool Parser::parse_linkage(Linkage* out) {
 
 // ".attribute" is taken.
 bool Parser::parse_attribute(Declarator* out) {
-  if (!expect("(")) return false;
+  if (!expect('(')) return false;
   do {
     if (accept_directive(".managed")) {
       out->is_managed = true;
       continue;
     }
     if (!accept_directive(".unified")) return fail_expected("the attribute .managed or .unified");
-    if (!expect("(")) return false;
+    if (!expect('(')) return false;
     int64_t ignored = 0;
-    if (!parse_integer("a number", &ignored) || !expect(",") ||
-        !parse_integer("a number", &ignored) || !expect(")"))
+    if (!parse_integer("a number", &ignored) || !expect(',') ||
+        !parse_integer("a number", &ignored) || !expect(')'))
       return false;
-  } while (accept(","));
-  return expect(")");
+  } while (accept(','));
+  return expect(')');
 }
 
 bool Parser::parse_align(uint32_t* out) {
@@ -108,10 +108,10 @@ bool Parser::parse_declarator(Declarator* out) {
 }
 
 bool Parser::parse_dims(Variable* v) {
-  while (accept("[")) {
+  while (accept('[')) {
     int64_t dim = 0;
     const Token at = lexer_.peek();
-    if (!at.is("]")) {
+    if (!at.is(']')) {
       if (!parse_integer("an array size", &dim)) return false;
       if (dim < 0) return fail(at, "an array size cannot be negative");
     } else if (!v->dims.empty()) {
@@ -119,7 +119,7 @@ bool Parser::parse_dims(Variable* v) {
     }
     if (v->dims.size() >= kMaxBraces) return fail(at, "too many array dimensions");
     v->dims.push_back(static_cast<uint64_t>(dim));
-    if (!expect("]")) return false;
+    if (!expect(']')) return false;
   }
   return true;
 }
@@ -163,10 +163,10 @@ bool Parser::parse_module_variables(Linkage linkage) {
     Variable v;
     if (!expect_identifier("a variable's name", &name) || !finish_variable(d, name, &v))
       return false;
-    if (accept("=") && !parse_initializer(&v)) return false;
+    if (accept('=') && !parse_initializer(&v)) return false;
     if (!add_module_variable(std::move(v), name)) return false;
-  } while (accept(","));
-  return expect(";");
+  } while (accept(','));
+  return expect(';');
 }
 
 bool Parser::add_module_variable(Variable v, const Token& name) {
@@ -193,8 +193,8 @@ bool Parser::parse_initializer(Variable* v) {
     return fail(
         at, fmt::format("'{}' lies in .{}, which has no initial values", v->name, name(v->space)));
   if (v->dims.empty() && v->vector == 1) {
-    bool braced = accept("{");
-    if (!parse_init_element(v) || (braced && !expect("}"))) return false;
+    bool braced = accept('{');
+    if (!parse_init_element(v) || (braced && !expect('}'))) return false;
     return true;
   }
   if (!parse_init_level(v, 0)) return false;
@@ -216,15 +216,15 @@ bool Parser::parse_initializer(Variable* v) {
 // One brace level; a level that is closed early is filled with zeros up to its size.
 bool Parser::parse_init_level(Variable* v, size_t depth) {
   if (depth > kMaxBraces) return fail(lexer_.peek(), "the initialiser is nested too deeply");
-  if (!expect("{")) return false;
+  if (!expect('{')) return false;
   size_t begin = v->init.size();
-  while (!lexer_.peek().is("}")) {
-    bool ok = lexer_.peek().is("{") ? parse_init_level(v, depth + 1) : parse_init_element(v);
+  while (!lexer_.peek().is('}')) {
+    bool ok = lexer_.peek().is('{') ? parse_init_level(v, depth + 1) : parse_init_element(v);
     if (!ok) return false;
-    if (!accept(",")) break;
+    if (!accept(',')) break;
   }
   const Token at = lexer_.peek();
-  if (!expect("}")) return false;
+  if (!expect('}')) return false;
   if (depth == 0) return true;
   uint64_t stride = v->vector;
   for (size_t i = depth; i < v->dims.size(); ++i) stride *= v->dims[i];
@@ -244,10 +244,10 @@ bool Parser::parse_init_element(Variable* v) {
     v->init.push_back(e);
     return true;
   }
-  if (!at_constant() && !at.is("!")) return fail_expected("a constant or a variable's name");
+  if (!at_constant() && !at.is('!')) return fail_expected("a constant or a variable's name");
   Constant c;
   if (!parse_constant(&c)) return false;
-  if (!lexer_.peek().is("(")) {
+  if (!lexer_.peek().is('(')) {
     e.value = element_bits(c, v->type);
     v->init.push_back(e);
     return true;
@@ -261,7 +261,7 @@ bool Parser::parse_init_element(Variable* v) {
       ones != (bytes == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * bytes)) - 1))
     return fail(at, "the mask of an address must cover whole adjoining bytes");
   lexer_.next();
-  if (!parse_init_symbol(&e) || !expect(")")) return false;
+  if (!parse_init_symbol(&e) || !expect(')')) return false;
   e.mask_shift = static_cast<uint8_t>(low);
   e.mask_bytes = static_cast<uint8_t>(bytes);
   v->init.push_back(e);
@@ -271,9 +271,9 @@ bool Parser::parse_init_element(Variable* v) {
 bool Parser::parse_init_symbol(InitElement* e) {
   Token name;
   if (!expect_identifier("a variable's name", &name)) return false;
-  if (name.text == "generic" && accept("(")) {
+  if (name.text == "generic" && accept('(')) {
     e->generic = true;
-    if (!expect_identifier("a variable's name", &name) || !expect(")")) return false;
+    if (!expect_identifier("a variable's name", &name) || !expect(')')) return false;
   }
   e->is_symbol = true;
   if (auto it = variable_index_.find(std::string(name.text)); it != variable_index_.end()) {
@@ -284,7 +284,7 @@ bool Parser::parse_init_symbol(InitElement* e) {
   } else {
     return fail(name, fmt::format("'{}' is not declared", name.text));
   }
-  if (lexer_.peek().is("+") || lexer_.peek().is("-")) return parse_offset(&e->addend);
+  if (lexer_.peek().is('+') || lexer_.peek().is('-')) return parse_offset(&e->addend);
   return true;
 }
 
@@ -297,18 +297,18 @@ bool Parser::parse_param(bool entry, Variable* out) {
   Token name;
   if (!expect_identifier("a parameter's name", &name)) return false;
   const Token range = lexer_.peek();
-  if (range.is("<")) return fail(range, "a parameter cannot be a range of names");
+  if (range.is('<')) return fail(range, "a parameter cannot be a range of names");
   return finish_variable(d, name, out);
 }
 
 bool Parser::parse_param_list(bool entry, std::vector<Variable>* out) {
-  if (!expect("(")) return false;
-  if (accept(")")) return true;
+  if (!expect('(')) return false;
+  if (accept(')')) return true;
   do {
     out->emplace_back();
     if (!parse_param(entry, &out->back())) return false;
-  } while (accept(","));
-  return expect(")");
+  } while (accept(','));
+  return expect(')');
 }
 
 bool Parser::parse_small(uint32_t* out) {
@@ -326,7 +326,7 @@ bool Parser::parse_dims_list(std::vector<uint32_t>* out) {
     uint32_t value = 0;
     if (!parse_small(&value)) return false;
     out->push_back(value);
-  } while (accept(","));
+  } while (accept(','));
   return true;
 }
 
@@ -397,12 +397,12 @@ bool Parser::parse_function(Linkage linkage, bool entry) {
     Declarator ignored;
     if (!parse_attribute(&ignored)) return false;
   }
-  if (!entry && lexer_.peek().is("(") && !parse_param_list(false, &f.returns)) return false;
+  if (!entry && lexer_.peek().is('(') && !parse_param_list(false, &f.returns)) return false;
   Token name;
   if (!expect_identifier("a function's name", &name)) return false;
   f.name = name.text;
   f.line = name.line;
-  if (lexer_.peek().is("(") && !parse_param_list(entry, &f.params)) return false;
+  if (lexer_.peek().is('(') && !parse_param_list(entry, &f.params)) return false;
   uint64_t bytes = 0;
   for (const Variable& p : f.params) bytes = align_up(bytes, p.align) + p.size;
   if (bytes > UINT32_MAX / 2)
@@ -412,13 +412,13 @@ bool Parser::parse_function(Linkage linkage, bool entry) {
   if (variable_index_.contains(f.name))
     return fail(name, fmt::format("'{}' is already a variable", f.name));
   uint32_t slot = function_slot(name.text);
-  if (accept(";")) {
+  if (accept(';')) {
     f.is_declaration = true;
     module_.order.push_back({TopLevel::Kind::declaration, slot});
     if (module_.functions[slot].is_declaration) module_.functions[slot] = std::move(f);
     return true;
   }
-  if (!lexer_.peek().is("{")) return fail_expected("'{' or ';'");
+  if (!lexer_.peek().is('{')) return fail_expected("'{' or ';'");
   if (!module_.functions[slot].is_declaration)
     return fail(name, fmt::format("'{}' is defined twice", f.name));
   // A function may call itself: its head must be known before its body is read.

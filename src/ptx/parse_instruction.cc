@@ -46,7 +46,7 @@ bool simd_selector(std::string_view text, Operand* out) {
 
 bool Parser::decode_word(std::string_view word, const Token& at, DecodedOpcode* out) {
   const InstructionInfo& row = info(out->op);
-  Modifiers& mods = out->mods;
+  Modifiers& mods = out->mods.edit();
   using Kind = Modifiers::Word::Kind;
   MatrixShape shape;
   WordMeaning meaning = find_word(word);
@@ -82,7 +82,7 @@ bool Parser::decode_word(std::string_view word, const Token& at, DecodedOpcode* 
   return true;
 }
 
-const Parser::DecodedOpcode* Parser::decode(const Token& mnemonic) {
+Parser::DecodedOpcode* Parser::decode(const Token& mnemonic) {
   auto [it, fresh] = opcodes_.try_emplace(mnemonic.text);
   DecodedOpcode& out = it->second;
   if (!fresh) return &out;
@@ -100,14 +100,29 @@ const Parser::DecodedOpcode* Parser::decode(const Token& mnemonic) {
     if (!decode_word(word, mnemonic, &out)) return nullptr;
     rest.remove_prefix(word.size());
   }
-  const std::vector<Form>& forms = info(out.op).forms;
-  for (uint16_t i = 0; i < forms.size(); ++i)
-    if (modifiers_fit(forms[i], out.mods)) out.forms.push_back(i);
   return &out;
 }
 
+// The first form that modifiers and operands fit.
+uint16_t Parser::find_form(DecodedOpcode* decoded, const Instruction& instruction) {
+  const std::vector<Form>& forms = info(decoded->op).forms;
+  for (size_t k = 0;; ++k) {
+    while (k == decoded->forms.size()) {
+      if (decoded->looked_at == forms.size()) return Instruction::kNoForm;
+      if (modifiers_fit(forms[decoded->looked_at], decoded->mods))
+        decoded->forms.push_back(decoded->looked_at);
+      ++decoded->looked_at;
+    }
+    const uint16_t i = decoded->forms[k];
+    if (!operands_fit(forms[i], instruction)) continue;
+    // a word behind the address, which the mnemonic has not
+    if (instruction.mods.has(Mod::unified) && !modifiers_fit(forms[i], instruction.mods)) continue;
+    return i;
+  }
+}
+
 bool Parser::parse_instruction(const Token& mnemonic, uint32_t guard, bool guard_negated) {
-  const DecodedOpcode* decoded = decode(mnemonic);
+  DecodedOpcode* decoded = decode(mnemonic);
   if (!decoded) return false;
   Instruction instruction;
   instruction.op = decoded->op;
@@ -118,77 +133,82 @@ bool Parser::parse_instruction(const Token& mnemonic, uint32_t guard, bool guard
   instruction.column = mnemonic.column;
   instruction.loc = loc_;
   bool ok = instruction.op == Op::call ? parse_call(&instruction) : parse_operands(&instruction);
-  if (!ok || !expect(";")) return false;
-  const std::vector<Form>& forms = info(instruction.op).forms;
-  for (uint16_t i : decoded->forms) {
-    if (!operands_fit(forms[i], instruction)) continue;
-    if (instruction.mods.has(Mod::unified) && !modifiers_fit(forms[i], instruction.mods)) continue;
-    instruction.form = i;
-    break;
-  }
+  if (!ok || !expect(';')) return false;
+  instruction.form = find_form(decoded, instruction);
   function_.body.emplace_back(std::move(instruction));
   return true;
 }
 
 bool Parser::parse_operands(Instruction* out) {
-  if (lexer_.peek().is(";")) return true;
+  if (lexer_.peek().is(';')) return true;
+  const size_t first = operands_.size();
   do {
-    if (out->operands.size() >= 16) return fail(lexer_.peek(), "too many operands");
+    const size_t position = operands_.size() - first;
+    if (position >= 16) return fail(lexer_.peek(), "too many operands");
+    Operand operand;
     if (out->op == Op::bra) {
-      if (!parse_label_operand(Operand::Kind::label, out)) return false;
-    } else if (out->op == Op::brx_idx && out->operands.size() == 1) {
-      if (!parse_label_operand(Operand::Kind::string, out)) return false;
+      if (!parse_label_operand(Operand::Kind::label, position, &operand)) return false;
+    } else if (out->op == Op::brx_idx && position == 1) {
+      if (!parse_label_operand(Operand::Kind::string, position, &operand)) return false;
     } else {
-      out->operands.emplace_back();
-      if (!parse_operand(&out->operands.back(), 0)) return false;
-      bool address = out->operands.back().kind == Operand::Kind::address;
+      if (!parse_operand(&operand, 0)) return false;
+      bool address = operand.kind == Operand::Kind::address;
       if (address && info(out->op).allows(Mod::unified) && accept_directive(".unified"))
-        out->mods.set(Mod::unified);
+        out->mods.edit().set(Mod::unified);
     }
-  } while (accept(","));
+    operands_.push_back(std::move(operand));
+  } while (accept(','));
+  out->operands = take_operands(first);
   return true;
 }
 
+// Those from `first` on, which leave the parser's stack.
+OperandList Parser::take_operands(size_t first) {
+  OperandList list = OperandList::taken_from(std::span(operands_).subspan(first));
+  operands_.resize(first);
+  return list;
+}
+
 // A label, table or prototype by name, bound when its scope closes.
-bool Parser::parse_label_operand(Operand::Kind kind, Instruction* out) {
+bool Parser::parse_label_operand(Operand::Kind kind, size_t position, Operand* out) {
   Token name;
   if (!expect_identifier("a label", &name)) return false;
   pending_.push_back({PendingLabel::Where::operand, name.text,
-                      static_cast<uint32_t>(function_.body.size()),
-                      static_cast<uint32_t>(out->operands.size()), name.line, name.column});
-  out->operands.emplace_back();
-  out->operands.back().kind = kind;
+                      static_cast<uint32_t>(function_.body.size()), static_cast<uint32_t>(position),
+                      name.line, name.column});
+  out->kind = kind;
   return true;
 }
 
 // An operand, or two joined by "|".
 bool Parser::parse_operand(Operand* out, size_t depth) {
   if (!parse_simple_operand(out, depth)) return false;
-  if (!accept("|")) return true;
-  Operand pair;
-  pair.kind = Operand::Kind::pair;
-  pair.elements.resize(2);
-  pair.elements[0] = std::move(*out);
-  if (!parse_simple_operand(&pair.elements[1], depth)) return false;
-  for (const Operand& e : pair.elements)
+  if (!accept('|')) return true;
+  Operand both[2] = {std::move(*out), {}};
+  if (!parse_simple_operand(&both[1], depth)) return false;
+  for (const Operand& e : both)
     if (e.kind != Operand::Kind::reg && e.kind != Operand::Kind::sink)
       return fail(lexer_.peek(), "'|' joins two registers");
-  *out = std::move(pair);
+  *out = Operand();
+  out->kind = Operand::Kind::pair;
+  out->elements = OperandList::taken_from(both);
   return true;
 }
 
 bool Parser::parse_simple_operand(Operand* out, size_t depth) {
   const Token token = lexer_.peek();
-  if (token.is("{")) return parse_vector(out, depth);
-  if (token.is("[")) return parse_address(out, depth);
-  if (accept("!")) {
+  if (token.kind == Token::Kind::identifier && token.text != "WARP_SZ")
+    return parse_name_operand(out);
+  if (token.is('{')) return parse_vector(out, depth);
+  if (token.is('[')) return parse_address(out, depth);
+  if (accept('!')) {
     if (lexer_.peek().kind != Token::Kind::identifier) return fail_expected("a predicate register");
     out->negated = true;
     if (!parse_name_operand(out)) return false;
     if (out->kind != Operand::Kind::reg) return fail(token, "'!' applies to a predicate register");
     return true;
   }
-  if (token.is("-")) {  // -%r3.b1, of vmad
+  if (token.is('-')) {  // -%r3.b1, of vmad
     Lexer before = lexer_;
     lexer_.next();
     bool name = lexer_.peek().kind == Token::Kind::identifier;
@@ -204,7 +224,6 @@ bool Parser::parse_simple_operand(Operand* out, size_t depth) {
     out->value = c.bits;
     return true;
   }
-  if (token.kind == Token::Kind::identifier) return parse_name_operand(out);
   return fail_expected("an operand");
 }
 
@@ -222,7 +241,7 @@ bool Parser::parse_name_operand(Operand* out) {
   if (auto it = variable_index_.find(name); it != variable_index_.end()) {
     out->kind = Operand::Kind::variable;
     out->index = it->second;
-    return (!lexer_.peek().is("+") && !lexer_.peek().is("-")) || parse_offset(&out->offset);
+    return (!lexer_.peek().is('+') && !lexer_.peek().is('-')) || parse_offset(&out->offset);
   }
   if (auto it = function_index_.find(name); it != function_index_.end()) {
     out->kind = Operand::Kind::function;
@@ -256,7 +275,7 @@ bool Parser::set_symbol(const Symbol& symbol, uint32_t offset, const Token&, Ope
   out->kind = Operand::Kind::variable;
   out->is_local = true;
   out->index = symbol.index;
-  return (!lexer_.peek().is("+") && !lexer_.peek().is("-")) || parse_offset(&out->offset);
+  return (!lexer_.peek().is('+') && !lexer_.peek().is('-')) || parse_offset(&out->offset);
 }
 
 bool Parser::parse_selector(Operand* out) {
@@ -315,13 +334,16 @@ bool Parser::parse_vector(Operand* out, size_t depth) {
   const Token open = lexer_.next();
   if (depth > 2) return fail(open, "vectors are nested too deeply");
   out->kind = Operand::Kind::vector;
-  if (accept("}")) return true;
+  if (accept('}')) return true;
+  const size_t first = operands_.size();
   do {
-    if (out->elements.size() >= kMaxElements) return fail(open, "the vector is too long");
-    out->elements.emplace_back();
-    if (!parse_operand(&out->elements.back(), depth + 1)) return false;
-  } while (accept(","));
-  return expect("}");
+    if (operands_.size() - first >= kMaxElements) return fail(open, "the vector is too long");
+    Operand element;
+    if (!parse_operand(&element, depth + 1)) return false;
+    operands_.push_back(std::move(element));
+  } while (accept(','));
+  out->elements = take_operands(first);
+  return expect('}');
 }
 
 // A sum of signed constants: "+16", "+-16", "-8".
@@ -332,7 +354,7 @@ bool Parser::parse_offset(int64_t* out) {
   if (!at_constant()) return fail_expected("a byte offset");
   if (!parse_constant(&c)) return false;
   if (c.is_float) return fail(at, "a byte offset cannot be a floating-point number");
-  *out = static_cast<int64_t>(sign.is("-") ? -c.bits : c.bits);
+  *out = static_cast<int64_t>(sign.is('-') ? -c.bits : c.bits);
   return true;
 }
 
@@ -355,48 +377,58 @@ bool Parser::parse_address(Operand* out, size_t depth) {
     out->is_local = base.is_local;
     out->is_param = base.is_param;
     out->is_return = base.is_return;
+    if (base.selector > 4) return fail(at, "an address cannot be a part of a register");
     out->selector = base.selector;
     out->offset = base.offset;
-    if ((lexer_.peek().is("+") || lexer_.peek().is("-")) && !parse_offset(&out->offset))
+    if ((lexer_.peek().is('+') || lexer_.peek().is('-')) && !parse_offset(&out->offset))
       return false;
   }
-  while (accept(",")) {
-    if (out->elements.size() >= 16) return fail(open, "the address has too many parts");
-    out->elements.emplace_back();
-    if (!parse_operand(&out->elements.back(), depth + 1)) return false;
+  if (!lexer_.peek().is(',')) return expect(']');
+  const size_t first = operands_.size();
+  while (accept(',')) {
+    if (operands_.size() - first >= 16) return fail(open, "the address has too many parts");
+    Operand part;
+    if (!parse_operand(&part, depth + 1)) return false;
+    operands_.push_back(std::move(part));
   }
-  return expect("]");
+  out->elements = take_operands(first);
+  return expect(']');
 }
 
 bool Parser::parse_call_list(Operand* out) {
   out->kind = Operand::Kind::list;
-  if (!expect("(")) return false;
-  if (accept(")")) return true;
+  if (!expect('(')) return false;
+  if (accept(')')) return true;
+  const size_t first = operands_.size();
   do {
-    if (out->elements.size() >= kMaxElements) return fail(lexer_.peek(), "too many arguments");
-    out->elements.emplace_back();
-    if (!parse_operand(&out->elements.back(), 1)) return false;
-  } while (accept(","));
-  return expect(")");
+    if (operands_.size() - first >= kMaxElements) return fail(lexer_.peek(), "too many arguments");
+    Operand argument;
+    if (!parse_operand(&argument, 1)) return false;
+    operands_.push_back(std::move(argument));
+  } while (accept(','));
+  out->elements = take_operands(first);
+  return expect(')');
 }
 
 // call (ret), target, (args), prototype; brought to the shape [list, target, list {, string}].
 bool Parser::parse_call(Instruction* out) {
-  out->operands.resize(3);
-  Operand &results = out->operands[0], &target = out->operands[1], &arguments = out->operands[2];
+  Operand all[4];
+  Operand &results = all[0], &target = all[1], &arguments = all[2];
   results.kind = arguments.kind = Operand::Kind::list;
-  if (lexer_.peek().is("(") && (!parse_call_list(&results) || !expect(","))) return false;
+  if (lexer_.peek().is('(') && (!parse_call_list(&results) || !expect(','))) return false;
   const Token at = lexer_.peek();
   if (at.kind != Token::Kind::identifier) return fail_expected("a function");
   if (!parse_name_operand(&target)) return false;
   if (target.kind != Operand::Kind::function && target.kind != Operand::Kind::reg)
     return fail(at, fmt::format("'{}' is not a function", at.text));
-  if (!accept(",")) return true;
-  if (lexer_.peek().is("(")) {
+  bool more = accept(',');
+  if (more && lexer_.peek().is('(')) {
     if (!parse_call_list(&arguments)) return false;
-    if (!accept(",")) return true;
+    more = accept(',');
   }
-  return parse_label_operand(Operand::Kind::string, out);
+  if (more && !parse_label_operand(Operand::Kind::string, 3, &all[3])) return false;
+  out->operands = OperandList::taken_from(std::span(all).first(more ? 4 : 3));
+  return true;
 }
 
 }  // namespace ptxbench::ptx

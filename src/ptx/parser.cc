@@ -73,20 +73,8 @@ bool Parser::fail_expected(std::string_view expected) {
   return fail(at, fmt::format("expected {}, found {}", expected, describe(at)));
 }
 
-bool Parser::accept(std::string_view punctuation) {
-  if (!lexer_.peek().is(punctuation)) return false;
-  lexer_.next();
-  return true;
-}
-
-bool Parser::expect(std::string_view punctuation) {
-  return accept(punctuation) || fail_expected(fmt::format("'{}'", punctuation));
-}
-
-bool Parser::accept_directive(std::string_view with_dot) {
-  if (!lexer_.peek().is_directive(with_dot)) return false;
-  lexer_.next();
-  return true;
+bool Parser::fail_missing(char punctuation) {
+  return fail_expected(fmt::format("'{}'", punctuation));
 }
 
 bool Parser::expect_identifier(std::string_view what, Token* out) {
@@ -142,7 +130,7 @@ bool Parser::parse_target() {
     } else {
       module_.target_options.emplace_back(word.text);
     }
-  } while (accept(","));
+  } while (accept(','));
   if (module_.target.empty()) return fail_expected("a target such as sm_90a");
   return true;
 }
@@ -179,11 +167,11 @@ bool Parser::parse_alias() {
     if (it == function_index_.end())
       return fail(name, fmt::format("'{}' is not a declared function", name.text));
     *slot = it->second;
-    if (slot == &alias.name && !expect(",")) return false;
+    if (slot == &alias.name && !expect(',')) return false;
   }
   module_.order.push_back({TopLevel::Kind::alias, static_cast<uint32_t>(module_.aliases.size())});
   module_.aliases.push_back(alias);
-  return expect(";");
+  return expect(';');
 }
 
 bool Parser::parse_file() {
@@ -195,7 +183,7 @@ bool Parser::parse_file() {
   if (lexer_.peek().kind != Token::Kind::string) return fail_expected("a file name in quotes");
   if (module_.files.size() <= static_cast<size_t>(index)) module_.files.resize(index + 1);
   module_.files[index] = lexer_.next().text;
-  for (int i = 0; i < 2 && accept(","); ++i) {  // time stamp and size: nobody needs them
+  for (int i = 0; i < 2 && accept(','); ++i) {  // time stamp and size: nobody needs them
     int64_t ignored = 0;
     if (!parse_integer("a number", &ignored)) return false;
   }
@@ -207,8 +195,8 @@ bool Parser::parse_pragma(std::string* out) {
     if (lexer_.peek().kind != Token::Kind::string) return fail_expected("a pragma in quotes");
     if (!out->empty()) *out += "\", \"";
     *out += lexer_.next().text;
-  } while (accept(","));
-  return expect(";");
+  } while (accept(','));
+  return expect(';');
 }
 
 }  // namespace ptxbench::ptx

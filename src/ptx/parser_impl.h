@@ -7,6 +7,7 @@
 // Every parse_… function returns false after fail(); the first error wins and ends the parse.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,6 +18,7 @@
 #include "ptx/ast.h"
 #include "ptx/instruction_table.h"
 #include "ptx/lexer.h"
+#include "ptx/text_hash.h"
 
 namespace ptxbench::ptx {
 
@@ -54,8 +56,10 @@ class Parser {
   };
   struct DecodedOpcode {
     Op op{};
-    Modifiers mods;
-    std::vector<uint16_t> forms;  // of info(op).forms, which the modifiers fit
+    SharedModifiers mods;
+    // Of info(op).forms, which the modifiers fit, as far as they have been looked for.
+    std::vector<uint16_t> forms;
+    uint16_t looked_at = 0;
   };
   struct Declarator {  // what precedes a variable's name
     Space space{};
@@ -81,9 +85,18 @@ class Parser {
   // ------------------------------------------------------------------------------------- parser.cc
   bool fail(const Token& at, std::string message);
   bool fail_expected(std::string_view expected);  // "expected X, found Y" at the current token
-  bool expect(std::string_view punctuation);
-  bool accept(std::string_view punctuation);
-  bool accept_directive(std::string_view with_dot);
+  bool expect(char punctuation) { return accept(punctuation) || fail_missing(punctuation); }
+  bool fail_missing(char punctuation);
+  bool accept(char punctuation) {
+    if (!lexer_.peek().is(punctuation)) return false;
+    lexer_.skip();
+    return true;
+  }
+  bool accept_directive(std::string_view with_dot) {
+    if (!lexer_.peek().is_directive(with_dot)) return false;
+    lexer_.skip();
+    return true;
+  }
   bool expect_identifier(std::string_view what, Token* out);
   bool parse_module();
   bool parse_version();
@@ -136,9 +149,11 @@ class Parser {
   // ---------------------------------------------------------------------------
   // parse_instruction.cc
   bool parse_instruction(const Token& mnemonic, uint32_t guard, bool guard_negated);
-  const DecodedOpcode* decode(const Token& mnemonic);
+  DecodedOpcode* decode(const Token& mnemonic);
+  static uint16_t find_form(DecodedOpcode* decoded, const Instruction& instruction);
   bool decode_word(std::string_view word, const Token& at, DecodedOpcode* out);
   bool parse_operands(Instruction* out);
+  OperandList take_operands(size_t first);
   bool parse_operand(Operand* out, size_t depth);
   bool parse_simple_operand(Operand* out, size_t depth);
   bool parse_name_operand(Operand* out);
@@ -147,7 +162,7 @@ class Parser {
   bool parse_vector(Operand* out, size_t depth);
   bool parse_address(Operand* out, size_t depth);
   bool parse_offset(int64_t* out);
-  bool parse_label_operand(Operand::Kind kind, Instruction* out);
+  bool parse_label_operand(Operand::Kind kind, size_t position, Operand* out);
   bool parse_call(Instruction* out);
   bool parse_call_list(Operand* out);
   bool set_symbol(const Symbol& symbol, uint32_t offset, const Token& at, Operand* out);
@@ -178,15 +193,18 @@ class Parser {
   std::optional<Error> error_;
 
   std::unordered_map<std::string, uint32_t> variable_index_, function_index_;
-  std::unordered_map<std::string_view, DecodedOpcode> opcodes_;
+  std::unordered_map<std::string_view, DecodedOpcode, TextHash> opcodes_;
 
   // The function being parsed.
   Function function_;
-  std::unordered_map<std::string_view, Symbol> symbols_;
+  std::unordered_map<std::string_view, Symbol, TextHash> symbols_;
+  // Names such as %r5 that were declared singly, in this function.
+  bool numbered_registers_ = false;
   std::vector<std::pair<std::string_view, std::optional<Symbol>>> undo_;
   std::vector<std::pair<Token, uint32_t>> labels_;  // declared in open scopes
   std::vector<PendingLabel> pending_;
   std::vector<Scope> scopes_;
+  std::vector<Operand> operands_;  // of the lists being read, the innermost last
 
   uint32_t loc_ = kNone;
   std::unordered_map<uint64_t, uint32_t> last_loc_;  // key: loc_key

@@ -385,12 +385,13 @@ void Printer::statement(const Statement& s) {
     for (size_t k = 0; k < calls->functions.size(); ++k)
       put("{} {}", k ? "," : "", module_.functions[calls->functions[k]].name);
     put(";\n");
-  } else if (auto* prototype = std::get_if<CallPrototype>(&s)) {
-    put("{}: .callprototype ", label(prototype->label));
-    if (!prototype->returns.empty()) params(prototype->returns);
+  } else if (auto* mark = std::get_if<CallPrototype>(&s)) {
+    const Prototype& prototype = function_->prototypes[mark->prototype];
+    put("{}: .callprototype ", label(mark->label));
+    if (!prototype.returns.empty()) params(prototype.returns);
     put(" _ ");
-    params(prototype->params);
-    put("{};\n", prototype->noreturn ? " .noreturn" : "");
+    params(prototype.params);
+    put("{};\n", prototype.noreturn ? " .noreturn" : "");
   }
 }
 
@@ -472,15 +473,15 @@ void append_words(const Modifiers& mods, std::string* out) {
 std::string mnemonic(const Instruction& i) {
   std::string out(name(i.op));
   size_t opcode = out.size();
-  if (i.mods.spelled == 0) {
+  if (i.mods->spelled == 0) {
     append_words(i.mods, &out);
   } else {
     using Kind = Modifiers::Word::Kind;
-    for (size_t w = 0; w < i.mods.spelled; ++w) {
-      const Modifiers::Word& word = i.mods.spelling[w];
+    for (size_t w = 0; w < i.mods->spelled; ++w) {
+      const Modifiers::Word& word = i.mods->spelling[w];
       if (word.kind == Kind::shape) {
         Modifiers only;
-        only.shape = i.mods.shape;
+        only.shape = i.mods->shape;
         append_words(only, &out);
       } else {
         out.append(".").append(word.kind == Kind::mod    ? name(static_cast<Mod>(word.value))

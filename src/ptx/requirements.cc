@@ -90,7 +90,7 @@ Requirement requirement_of(const Instruction& instruction, const Form& form) {
   if (moves_256_bits(instruction))
     add(Requirement{.ptx = 88, .count = 1, .any_of = {TargetChoice{100, 0}}}, &r);
   // All common needs are of state spaces and the cluster scope.
-  if (instruction.mods.spaces.empty() && !instruction.mods.has(Mod::cluster)) return r;
+  if (instruction.mods->spaces.empty() && !instruction.mods.has(Mod::cluster)) return r;
   for (const WordNeed& need : common_needs())
     if (concerns(need, instruction.mods)) add(need.requirement, &r);
   return r;

@@ -98,6 +98,8 @@ bool Verifier::accepted(const Context& context, const Form& form) const {
 // The noted form is refused: looks whether another one fits, and says what is wrong if none does.
 Result<void> Verifier::no_form(const Instruction& i, const Context& context) {
   const std::vector<Form>& forms = info(i.op).forms;
+  for (const Form& form : forms)
+    if (modifiers_fit(form, i.mods) && operands_fit(form, i) && accepted(context, form)) return {};
   bool target_has_it = false, modifiers = false;
   const Form *kinds = nullptr, *typed = nullptr;
   Requirement any_form = requirement_of(i, forms.front());
@@ -109,7 +111,6 @@ Result<void> Verifier::no_form(const Instruction& i, const Context& context) {
     if (!expected.empty()) expected += "; or ";
     expected += describe(form, i.mods);
     if (!operands_fit(form, i)) continue;
-    if (accepted(context, form)) return {};
     if (!kinds) kinds = &form;
     if (!typed && !check_operand_types(context, form) && !check_rules(context, form)) typed = &form;
   }

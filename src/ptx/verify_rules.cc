@@ -99,7 +99,7 @@ int wgmma_k(const Instruction& i) {
 
 Complaint wgmma(const Context& c) {
   const Instruction& i = c.instruction;
-  const MatrixShape& shape = i.mods.shape;
+  const MatrixShape& shape = i.mods->shape;
   if (shape.m != 64 || shape.n < 8 || shape.n > 256 || shape.n % 8 != 0)
     return fmt::format("{}: wgmma has the shapes m64nNkK with N = 8, 16, ... 256", mnemonic(i));
   if (shape.k != wgmma_k(i))
@@ -214,7 +214,7 @@ Complaint leading_words(const Context& c) {
 
 // The state space of the k-th operand's address; nothing where it does not matter (tensor maps).
 std::optional<Space> address_space(const Instruction& i, size_t k) {
-  const std::vector<Space>& spaces = i.mods.spaces;
+  const std::vector<Space>& spaces = i.mods->spaces;
   switch (i.op) {
     case Op::cp_async:
     case Op::cp_async_bulk:
@@ -334,7 +334,7 @@ Complaint tensor(const Context& c) {
   const Instruction& i = c.instruction;
   int dims = 0;
   for (int d = 0; d < 5; ++d)
-    if (i.mods.flags[static_cast<size_t>(Mod::dim1d) + static_cast<size_t>(d)]) dims = d + 1;
+    if (i.mods->flags[static_cast<size_t>(Mod::dim1d) + static_cast<size_t>(d)]) dims = d + 1;
   size_t want = static_cast<size_t>(dims);
   if (i.mods.has(Mod::tile_gather4) || i.mods.has(Mod::tile_scatter4)) want = 5;
   for (const Operand& o : i.operands) {
@@ -363,7 +363,8 @@ Complaint tensor_memory(const Context& c) {
   const Instruction& i = c.instruction;
   size_t times = 0;
   for (int k = 0; k < 8; ++k)
-    if (i.mods.flags[static_cast<size_t>(Mod::x1) + static_cast<size_t>(k)]) times = size_t{1} << k;
+    if (i.mods->flags[static_cast<size_t>(Mod::x1) + static_cast<size_t>(k)])
+      times = size_t{1} << k;
   size_t each = i.mods.has(Mod::s16x256b) ? 4 : i.mods.has(Mod::s16x128b) ? 2 : 1;
   size_t want = times * each;
   if (want > 128)

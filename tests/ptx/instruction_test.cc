@@ -45,11 +45,11 @@ TEST(Instruction, TensorCopyModifiers) {
 TEST(Instruction, ModifierOrderIsFree) {
   Instruction a = one("ld.global.relaxed.gpu.b32 %r1, [%rd1];");
   Instruction b = one("ld.relaxed.gpu.global.b32 %r1, [%rd1];");
-  EXPECT_EQ(a.mods.flags, b.mods.flags);
-  EXPECT_EQ(a.mods.spaces, b.mods.spaces);
+  EXPECT_EQ(a.mods->flags, b.mods->flags);
+  EXPECT_EQ(a.mods->spaces, b.mods->spaces);
   EXPECT_NE(mnemonic(a), mnemonic(b)) << "the spelling is kept";
-  EXPECT_EQ(one("stmatrix.sync.aligned.x2.m8n8.shared.b16 [%r1], {%r2,%r3};").mods.flags,
-            one("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r1], {%r2,%r3};").mods.flags);
+  EXPECT_EQ(one("stmatrix.sync.aligned.x2.m8n8.shared.b16 [%r1], {%r2,%r3};").mods->flags,
+            one("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r1], {%r2,%r3};").mods->flags);
 }
 
 TEST(Instruction, FenceAndMbarrierWords) {
@@ -71,13 +71,13 @@ TEST(Instruction, ShapesAndTypes) {
   Instruction mma = one(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, "
       "{%r5,%r6}, {%f1,%f2,%f3,%f4};");
-  EXPECT_EQ(mma.mods.shape, (MatrixShape{16, 8, 16}));
-  EXPECT_EQ(mma.mods.types, (std::vector<Type>{Type::f32, Type::bf16, Type::bf16, Type::f32}));
+  EXPECT_EQ(mma.mods->shape, (MatrixShape{16, 8, 16}));
+  EXPECT_EQ(mma.mods->types, (std::vector<Type>{Type::f32, Type::bf16, Type::bf16, Type::f32}));
   Instruction ld = one("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r1,%r2,%r3,%r4}, [%r5];");
-  EXPECT_EQ(ld.mods.shape, (MatrixShape{8, 8, 0}));
+  EXPECT_EQ(ld.mods->shape, (MatrixShape{8, 8, 0}));
   EXPECT_TRUE(ld.mods.has(Mod::m8n8) && ld.mods.has(Mod::x4) && ld.mods.has(Mod::trans));
   Instruction cvt = one("cvt.rn.satfinite.e4m3x2.f32 %rs1, %f1, %f2;");
-  EXPECT_EQ(cvt.mods.types, (std::vector<Type>{Type::e4m3x2, Type::f32}));
+  EXPECT_EQ(cvt.mods->types, (std::vector<Type>{Type::e4m3x2, Type::f32}));
 }
 
 TEST(Instruction, Immediates) {

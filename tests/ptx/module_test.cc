@@ -157,10 +157,11 @@ TEST(Module, Calls) {
   ASSERT_EQ(indirect.operands.size(), 4u);
   EXPECT_EQ(indirect.operands[1].kind, Operand::Kind::reg);
   const Label& proto = k.labels[indirect.operands[3].index];
-  const auto* prototype = std::get_if<CallPrototype>(&k.body[proto.statement]);
-  ASSERT_TRUE(prototype);
-  EXPECT_EQ(prototype->params[1].size, 24u);
-  EXPECT_TRUE(prototype->noreturn);
+  const auto* mark = std::get_if<CallPrototype>(&k.body[proto.statement]);
+  ASSERT_TRUE(mark);
+  const Prototype& prototype = k.prototypes.at(mark->prototype);
+  EXPECT_EQ(prototype.params[1].size, 24u);
+  EXPECT_TRUE(prototype.noreturn);
   EXPECT_EQ(list[7].operands.size(), 3u);
   EXPECT_TRUE(m.find_function("none")->directives.noreturn);
   ASSERT_EQ(m.aliases.size(), 1u);

@@ -57,12 +57,11 @@ inline void strip_positions(Module* m) {
     strip_positions(&f.params);
     strip_positions(&f.returns);
     strip_positions(&f.variables);
-    for (Statement& s : f.body) {
+    for (Statement& s : f.body)
       if (auto* i = std::get_if<Instruction>(&s)) i->line = i->column = 0;
-      if (auto* p = std::get_if<CallPrototype>(&s)) {
-        strip_positions(&p->params);
-        strip_positions(&p->returns);
-      }
+    for (Prototype& p : f.prototypes) {
+      strip_positions(&p.params);
+      strip_positions(&p.returns);
     }
   }
 }

@@ -294,7 +294,7 @@ const Levels& available_levels() {
 ScalarSpec find(const Level& level, const ptx::Instruction& in,
                 const std::array<LeafInfo, 8>& leaves, int count) {
   ModSet flags = 0;
-  if (count < 0 || count > 8 || in.mods.types.size() > 3 || !in.mods.spaces.empty() ||
+  if (count < 0 || count > 8 || in.mods->types.size() > 3 || !in.mods->spaces.empty() ||
       !collect(in.mods, flags)) {
     return {};
   }
