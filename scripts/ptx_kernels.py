@@ -3,6 +3,7 @@
 
     scripts/ptx_kernels.py FOLDER          writes FOLDER/NAME_TARGET.ptx of kernels/ and examples/programs/
     scripts/ptx_kernels.py FOLDER engine   the transformer engine's kernels (minutes)
+    scripts/ptx_kernels.py pack FOLDER FILE   the modules of FOLDER in one file, for tests/ptx/corpus/engine.ptx.zst
 
 For sm_80, sm_90a and sm_100a, except where the source says a target's own instructions: wgmma is of sm_90a alone.
 """
@@ -32,7 +33,21 @@ def compile_one(job):
     return done.stderr if done.returncode else ''
 
 
+def pack(folder, out):
+    """Each module behind a comment with its name, compressed."""
+    files = sorted(glob.glob(os.path.join(folder, '*.ptx')))
+    text = ''
+    for path in files:
+        with open(path) as f:
+            text += '//// %s\n%s' % (os.path.basename(path), f.read())
+    subprocess.run(['zstd', '-q', '-f', '-19', '--long=27', '-o', out], input=text.encode(), check=True)
+    print('%d modules, %d bytes' % (len(files), len(text)))
+    return 0 if files else 1
+
+
 def main():
+    if len(sys.argv) == 4 and sys.argv[1] == 'pack':
+        return pack(sys.argv[2], sys.argv[3])
     which = sys.argv[2] if len(sys.argv) > 2 else ''
     if len(sys.argv) not in (2, 3) or which not in SOURCES:
         print(__doc__, file=sys.stderr)

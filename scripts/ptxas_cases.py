@@ -181,7 +181,7 @@ class Sampler:
             condition = token.split('@')[1] if '@' in token else None
             if token.endswith('?') or (condition and condition not in words):
                 continue
-            pattern = re.match(r'(\w)([_|!~]*)(?::([^*@]*))?(\*[^@]*)?', token).groups()
+            pattern = re.match(r'(\w)([_|!~#]*)(?::([^*@]*))?(\*[^@]*)?', token).groups()
             out.append(self.operand(opcode, words, types, pattern, n))
             n += out[-1].count(',') + 1
             if n > 30 or (n > 6 and re.match(r'\{?%(rd|fd|rs|rc|rq)', out[-1])):

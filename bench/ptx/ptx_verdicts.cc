@@ -1,4 +1,4 @@
-// What our verifier says to each case of scripts/compare_ptxas.py: standard input has lines of
+// What our verifier says to each case of scripts/ptxas_cases.py: standard input has lines of
 // target, PTX version and statement, separated by tabs; standard output gets "ok" or the error for
 // each.
 //

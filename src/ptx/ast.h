@@ -7,6 +7,7 @@
 // has its own index.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -131,17 +132,27 @@ using Statement =
                  LocMark, BranchTargets, CallPrototype, CallTargets>;
 static_assert(sizeof(Statement) <= 48, "there is one for every line of text");
 
+// .abi_preserve and .abi_preserve_control: how many data and control registers the callers of a
+// function keep across the call (PTX ISA 9.0, 11.4).
+struct AbiPreserve {
+  std::optional<uint32_t> data, control;
+  bool given() const { return data || control; }
+  bool operator==(const AbiPreserve&) const = default;
+};
+
 struct PerformanceDirectives {  // 0 or empty = absent
   std::vector<uint32_t> maxntid, reqntid, reqnctapercluster;
   uint32_t minnctapersm = 0, maxnreg = 0, maxclusterrank = 0;
   bool explicitcluster = false, noreturn = false, blocksareclusters = false;
   std::vector<std::string> pragmas;
+  AbiPreserve abi_preserve;  // of a .func
   bool operator==(const PerformanceDirectives&) const = default;
 };
 
 struct Prototype {  // of an indirect call
   std::vector<Variable> returns, params;
   bool noreturn = false;
+  AbiPreserve abi_preserve;
   bool operator==(const Prototype&) const = default;
 };
 

@@ -11,7 +11,7 @@ namespace ptxbench::ptx {
 namespace {
 
 struct Row {
-  enum class Kind : uint8_t { group, instruction, form, needs } kind{};
+  enum class Kind : uint8_t { group, instruction, form, needs, anywhere, twice, memory } kind{};
   Op op{};
   std::string_view first, second;  // name, words; ledger words; modifiers, operands; words
   int ptx = 0;
@@ -20,12 +20,18 @@ struct Row {
 
 constexpr Row kRows[] = {
 #define PTX_GROUP(name, words) {Row::Kind::group, {}, name, words, 0, ""},
+#define PTX_ANYWHERE(words) {Row::Kind::anywhere, {}, words, "", 0, ""},
+#define PTX_TWICE(words) {Row::Kind::twice, {}, words, "", 0, ""},
+#define PTX_MEMORY(proxy, alignment) {Row::Kind::memory, {}, proxy, alignment, 0, ""},
 #define PTX_INSTRUCTION(op, ledger) {Row::Kind::instruction, Op::op, ledger, "", 0, ""},
 #define PTX_FORM(modifiers, operands, ptx, target) \
   {Row::Kind::form, {}, modifiers, operands, ptx, target},
 #define PTX_NEEDS(words, ptx, target) {Row::Kind::needs, {}, words, "", ptx, target},
 #include "ptx/instructions.def"
 #undef PTX_GROUP
+#undef PTX_ANYWHERE
+#undef PTX_TWICE
+#undef PTX_MEMORY
 #undef PTX_INSTRUCTION
 #undef PTX_FORM
 #undef PTX_NEEDS
@@ -188,6 +194,7 @@ OperandPattern read_pattern(std::string_view token) {
   for (char flag : token.substr(1, colon == std::string_view::npos ? colon : colon - 1)) {
     if (flag == '_') p.may_sink = true;
     if (flag == '~') p.elements_may_sink = true;
+    if (flag == '#') p.integers_only = true;
     if (flag == '|' || flag == '!') p.may_pair = true;
     if (flag == '!') p.must_pair = true;
   }
@@ -275,7 +282,12 @@ void add_form(Form form, InstructionInfo* info) {
 struct Table {
   std::vector<InstructionInfo> rows = std::vector<InstructionInfo>(kOpCount);
   std::vector<WordNeed> common;
+  ModSet anywhere, twice;
 };
+
+void read_words(std::string_view words, ModSet* set) {
+  split(words, ' ', [&](std::string_view word) { set->set(word_of(word).value); });
+}
 
 void read_ledger(std::string_view words, InstructionInfo* info) {
   split(words, ' ', [&](std::string_view word) {
@@ -296,11 +308,18 @@ const Table& table() {
       if (row.kind == Row::Kind::instruction) {
         current = &t->rows[static_cast<size_t>(row.op)];
         read_ledger(row.first, current);
+      } else if (row.kind == Row::Kind::memory) {
+        current->proxy = row.first;
+        current->alignment = row.second;
       } else if (row.kind == Row::Kind::form) {
         if (!row.second.empty()) operands = row.second;
         add_form(read_form(row, operands), current);
       } else if (row.kind == Row::Kind::needs) {
         (current ? current->needs : t->common).push_back(read_need(row));
+      } else if (row.kind == Row::Kind::anywhere) {
+        read_words(row.first, &t->anywhere);
+      } else if (row.kind == Row::Kind::twice) {
+        read_words(row.first, &t->twice);
       }
     }
     return t;
@@ -312,5 +331,7 @@ const Table& table() {
 
 const InstructionInfo& info(Op op) { return table().rows[static_cast<size_t>(op)]; }
 const std::vector<WordNeed>& common_needs() { return table().common; }
+bool stands_anywhere(Mod mod) { return table().anywhere.has(mod); }
+bool stands_twice(Mod mod) { return table().twice.has(mod); }
 
 }  // namespace ptxbench::ptx

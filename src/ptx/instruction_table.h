@@ -37,10 +37,11 @@ struct OperandPattern {
   bool must_sink = false;
   bool may_pair = false;  // d|p
   bool must_pair = false;
-  bool constant = true;    // a source may be a constant
-  bool special = false;    // a source may be a special register
-  bool any_value = false;  // a source may be a variable or a function
-  bool parts = false;      // an address may have further parts, [map, {x, y}]
+  bool constant = true;        // a source may be a constant
+  bool integers_only = false;  // no f16x2 register, no floating-point constant
+  bool special = false;        // a source may be a special register
+  bool any_value = false;      // a source may be a variable or a function
+  bool parts = false;          // an address may have further parts, [map, {x, y}]
   // The type of registers: none (anything), a fixed type, the instruction's type number `index`
   // exactly or at least as wide, or that type doubled with .wide.
   enum class Width : uint8_t { none, fixed, exact, at_least, wide } width = Width::none;
@@ -113,6 +114,7 @@ struct InstructionInfo {
   bool shape = false;
   bool family_space = false;
   std::vector<Mod> family_mods;
+  std::string_view proxy, alignment;  // of its accesses, see PTX_MEMORY
 
   bool allows(Mod m) const { return mods[static_cast<size_t>(m)]; }
   bool allows(Type t) const { return (types >> static_cast<unsigned>(t)) & 1; }
@@ -122,6 +124,10 @@ struct InstructionInfo {
 const InstructionInfo& info(Op op);
 // What words ask for in any instruction.
 const std::vector<WordNeed>& common_needs();
+// Is the word overlooked by ptxas in instructions that do not have it?
+bool stands_anywhere(Mod mod);
+// May the word stand more than once in one instruction, as far as ptxas looks?
+bool stands_twice(Mod mod);
 
 // Do the modifiers, types, spaces and shape fit the form?
 bool modifiers_fit(const Form& form, const Modifiers& mods);

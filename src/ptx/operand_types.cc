@@ -208,6 +208,10 @@ Complaint OperandChecker::reg(const Operand& o, const OperandPattern& p, const W
                        mnemonic(i_));
   if (r.vector != 1 && o.selector == 0 && p.elements == OperandPattern::Elements::one)
     return fmt::format("'{}' is a vector, but {} needs one value here", r.name, mnemonic(i_));
+  if (p.integers_only && (class_of(r.type) == Class::floating ||
+                          (w.type == Type::none && bits(r.type) != 32 && bits(r.type) != 64)))
+    return fmt::format("register '{}' is .{}, but {} needs an integer here", r.name, name(r.type),
+                       mnemonic(i_));
   if (w.type == Type::none) return {};
   if (w.bits != bits(w.type)) {  // the product of mul.wide
     bool whole = class_of(r.type) == Class::untyped || class_of(r.type) == Class::integer;
@@ -227,8 +231,10 @@ Complaint OperandChecker::constant(const Operand& o, const OperandPattern& p, co
     return fmt::format("the constant {} of {} must lie in {}..{}", value, mnemonic(i_), p.low,
                        p.high);
   }
-  if (w.type == Type::none || p.role == Role::predicate_source) return {};
   bool floating = o.kind == Operand::Kind::floating;
+  if (floating && p.integers_only)
+    return fmt::format("{} needs an integer here, not a floating-point constant", mnemonic(i_));
+  if (w.type == Type::none || p.role == Role::predicate_source) return {};
   bool ok = false;
   switch (class_of(w.type)) {
     case Class::floating:

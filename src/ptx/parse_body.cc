@@ -272,6 +272,8 @@ bool Parser::parse_call_prototype(uint32_t label) {
   if (!expect_identifier("'_'", &name)) return false;
   if (lexer_.peek().is('(') && !parse_param_list(false, &prototype.params)) return false;
   prototype.noreturn = accept_directive(".noreturn");
+  while (at_abi_preserve(lexer_.peek()))
+    if (!parse_abi_preserve(&prototype.abi_preserve)) return false;
   function_.body.emplace_back(
       CallPrototype{label, static_cast<uint32_t>(function_.prototypes.size())});
   function_.prototypes.push_back(std::move(prototype));

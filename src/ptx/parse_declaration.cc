@@ -330,7 +330,24 @@ bool Parser::parse_dims_list(std::vector<uint32_t>* out) {
   return true;
 }
 
-bool Parser::parse_directives(PerformanceDirectives* out) {
+// One of .abi_preserve and .abi_preserve_control with its number.
+bool Parser::parse_abi_preserve(AbiPreserve* out) {
+  const Token word = lexer_.next();
+  std::optional<uint32_t>& slot = word.text == ".abi_preserve" ? out->data : out->control;
+  if (slot) return fail(word, fmt::format("'{}' is given twice", word.text));
+  const Token number = lexer_.next();
+  Number value;
+  if (number.kind != Token::Kind::number || !parse_number(number.text, &value) || value.is_float)
+    return fail(number, fmt::format("expected the number of registers that '{}' keeps", word.text));
+  if (value.bits > UINT32_MAX)
+    return fail(number, fmt::format("{} registers are too many", number.text));
+  slot = static_cast<uint32_t>(value.bits);
+  if (lexer_.peek().is_directive(".noreturn"))
+    return fail(lexer_.peek(), fmt::format("'.noreturn' must stand in front of '{}'", word.text));
+  return true;
+}
+
+bool Parser::parse_directives(bool entry, PerformanceDirectives* out) {
   while (lexer_.peek().kind == Token::Kind::directive) {
     bool ok = true;
     if (accept_directive(".maxntid")) {
@@ -354,6 +371,8 @@ bool Parser::parse_directives(PerformanceDirectives* out) {
       out->blocksareclusters = true;
     } else if (accept_directive(".noreturn")) {
       out->noreturn = true;
+    } else if (!entry && at_abi_preserve(lexer_.peek())) {
+      ok = parse_abi_preserve(&out->abi_preserve);
     } else if (accept_directive(".pragma")) {
       out->pragmas.emplace_back();
       ok = parse_pragma(&out->pragmas.back());
@@ -408,10 +427,13 @@ bool Parser::parse_function(Linkage linkage, bool entry) {
   if (bytes > UINT32_MAX / 2)
     return fail(name, fmt::format("the parameters of '{}' are too big", f.name));
   layout_params(&f);
-  if (!parse_directives(&f.directives)) return false;
+  if (!parse_directives(entry, &f.directives)) return false;
   if (variable_index_.contains(f.name))
     return fail(name, fmt::format("'{}' is already a variable", f.name));
   uint32_t slot = function_slot(name.text);
+  const Function& before = module_.functions[slot];
+  if (before.line != 0 && before.directives.abi_preserve != f.directives.abi_preserve)
+    return fail(name, fmt::format("'{}' was declared with another .abi_preserve", f.name));
   if (accept(';')) {
     f.is_declaration = true;
     module_.order.push_back({TopLevel::Kind::declaration, slot});

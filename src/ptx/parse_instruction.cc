@@ -20,6 +20,7 @@ const std::unordered_map<std::string_view, Special>& specials() {
 
 // Ops of which a word may appear twice, meaning different things by position.
 bool may_repeat(Op op, Mod mod) {
+  if (stands_twice(mod)) return true;
   if (op == Op::mma || op == Op::wmma_mma) return mod == Mod::row || mod == Mod::col;
   return op == Op::createpolicy_fractional || op == Op::createpolicy_range;
 }
@@ -59,9 +60,11 @@ bool Parser::decode_word(std::string_view word, const Token& at, DecodedOpcode* 
     if (word == "m8n8") mods.set(Mod::m8n8);
   } else if (meaning.known && meaning.word.kind == Kind::mod) {
     Mod mod = static_cast<Mod>(meaning.word.value);
-    allowed = row.allows(mod) && mod != Mod::unified;  // that one stands behind the address
+    const bool known_here =
+        row.allows(mod) && mod != Mod::unified;  // that stands behind the address
+    allowed = known_here || stands_anywhere(mod);
     repeated = mods.has(mod) && !may_repeat(out->op, mod);
-    mods.set(mod);
+    if (known_here) mods.set(mod);
   } else if (meaning.known && meaning.word.kind == Kind::type) {
     allowed = row.allows(static_cast<Type>(meaning.word.value));
     mods.types.push_back(static_cast<Type>(meaning.word.value));

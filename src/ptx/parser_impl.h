@@ -22,6 +22,10 @@
 
 namespace ptxbench::ptx {
 
+inline bool at_abi_preserve(const Token& token) {
+  return token.is_directive(".abi_preserve") || token.is_directive(".abi_preserve_control");
+}
+
 struct Constant {
   bool is_float = false, is_f32 = false, is_unsigned = false;
   uint64_t bits = 0;
@@ -122,7 +126,8 @@ class Parser {
   bool parse_param(bool entry, Variable* out);
   bool parse_param_list(bool entry, std::vector<Variable>* out);
   bool parse_function(Linkage linkage, bool entry);
-  bool parse_directives(PerformanceDirectives* out);
+  bool parse_directives(bool entry, PerformanceDirectives* out);
+  bool parse_abi_preserve(AbiPreserve* out);
   bool parse_dims_list(std::vector<uint32_t>* out);
   bool parse_small(uint32_t* out);
   void layout_params(Function* f);

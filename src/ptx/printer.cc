@@ -32,6 +32,7 @@ class Printer {
   void init_element(const Variable& v, const InitElement& e);
   void function_head(const Function& f);
   void directives(const PerformanceDirectives& d);
+  void abi_preserve(const AbiPreserve& preserve, char before);
   void params(const std::vector<Variable>& list);
   void body();
   void statement(const Statement& s);
@@ -159,6 +160,11 @@ void Printer::params(const std::vector<Variable>& list) {
   put(")");
 }
 
+void Printer::abi_preserve(const AbiPreserve& preserve, char before) {
+  if (preserve.data) put("{}.abi_preserve {}", before, *preserve.data);
+  if (preserve.control) put("{}.abi_preserve_control {}", before, *preserve.control);
+}
+
 void Printer::directives(const PerformanceDirectives& d) {
   auto list = [&](std::string_view word, const std::vector<uint32_t>& values) {
     if (!values.empty()) put("{} {}\n", word, fmt::join(values, ", "));
@@ -176,6 +182,8 @@ void Printer::directives(const PerformanceDirectives& d) {
   number(".maxclusterrank", d.maxclusterrank);
   if (d.blocksareclusters) put(".blocksareclusters\n");
   for (const std::string& pragma : d.pragmas) put(".pragma \"{}\";\n", pragma);
+  abi_preserve(d.abi_preserve, '\n');
+  if (d.abi_preserve.given()) put("\n");
 }
 
 void Printer::function_head(const Function& f) {
@@ -391,7 +399,9 @@ void Printer::statement(const Statement& s) {
     if (!prototype.returns.empty()) params(prototype.returns);
     put(" _ ");
     params(prototype.params);
-    put("{};\n", prototype.noreturn ? " .noreturn" : "");
+    put("{}", prototype.noreturn ? " .noreturn" : "");
+    abi_preserve(prototype.abi_preserve, ' ');
+    put(";\n");
   }
 }
 

@@ -67,6 +67,11 @@ Result<void> Verifier::function(const Function& f) {
                  fmt::format("'{}' asks for clusters, which need sm_90 or later; the target is {}",
                              f.name, module_.target),
                  where};
+  if (Complaint bad = check_abi_preserve(f.directives.abi_preserve, target_, version_))
+    return Error{"ptx-target", fmt::format("'{}': {}", f.name, *bad), where};
+  for (const Prototype& prototype : f.prototypes)
+    if (Complaint bad = check_abi_preserve(prototype.abi_preserve, target_, version_))
+      return Error{"ptx-target", fmt::format("a prototype in '{}': {}", f.name, *bad), where};
   for (const Register& r : f.registers)
     if (r.type == Type::b128 && version_ < 83)
       return Error{"ptx-target",

@@ -39,6 +39,8 @@ struct Context {
 
 // Version, target and its options, address size, pragmas at module and kernel scope.
 Complaint check_header(const Module& module, const Target& target, int version);
+// .abi_preserve and .abi_preserve_control of a function, or of a prototype in it.
+Complaint check_abi_preserve(const AbiPreserve& preserve, const Target& target, int version);
 // The size of all .const variables.
 Complaint check_constant_bank(const Module& module);
 // The operands, whose kinds fit the form, against its types.

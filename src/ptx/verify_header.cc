@@ -88,6 +88,19 @@ Complaint check_header(const Module& module, const Target& target, int version) 
   return check_pragmas(module);
 }
 
+Complaint check_abi_preserve(const AbiPreserve& preserve, const Target& target, int version) {
+  // The greatest that ptxas 13.0 takes for sm_80, sm_90 and sm_100a.
+  constexpr uint32_t kMaxData = 237, kMaxControl = 11;
+  if (!preserve.given()) return {};
+  if (version < 90 || target.sm < 80) return ".abi_preserve needs PTX 9.0 and sm_80 or later";
+  if (preserve.data.value_or(0) > kMaxData)
+    return fmt::format(".abi_preserve {}: at most {} registers", *preserve.data, kMaxData);
+  if (preserve.control.value_or(0) > kMaxControl)
+    return fmt::format(".abi_preserve_control {}: at most {} registers", *preserve.control,
+                       kMaxControl);
+  return {};
+}
+
 Complaint check_constant_bank(const Module& module) {
   constexpr uint64_t kConstantBank = 64 << 10;
   uint64_t bytes = 0;

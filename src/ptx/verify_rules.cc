@@ -154,6 +154,15 @@ Complaint leading_words(const Context& c) {
                                          {Op::barrier, Mod::red},
                                          {Op::bar, Mod::cta},
                                          {Op::barrier, Mod::cta},
+                                         {Op::bar, Mod::arrive},
+                                         {Op::barrier, Mod::arrive},
+                                         {Op::cvta, Mod::to},
+                                         {Op::dp2a, Mod::lo},
+                                         {Op::dp2a, Mod::hi},
+                                         {Op::mbarrier_test_wait, Mod::parity},
+                                         {Op::mbarrier_try_wait, Mod::parity},
+                                         {Op::pmevent, Mod::mask},
+                                         {Op::txq, Mod::level},
                                          {Op::fence, Mod::proxy},
                                          {Op::membar, Mod::proxy},
                                          {Op::mul, Mod::lo},
@@ -179,9 +188,7 @@ Complaint leading_words(const Context& c) {
                                          {Op::shf, Mod::l},
                                          {Op::shf, Mod::r},
                                          {Op::mbarrier_arrive, Mod::expect_tx},
-                                         {Op::mbarrier_arrive, Mod::noComplete},
                                          {Op::mbarrier_arrive_drop, Mod::expect_tx},
-                                         {Op::mbarrier_arrive_drop, Mod::noComplete},
                                          {Op::setmaxnreg, Mod::inc},
                                          {Op::setmaxnreg, Mod::dec},
                                          {Op::wmma_load, Mod::mat_a},
@@ -196,15 +203,17 @@ Complaint leading_words(const Context& c) {
     for (const Leading& leading : kLeading) ops[static_cast<size_t>(leading.op)] = true;
     return ops;
   }();
-  const Modifiers& mods = c.instruction.mods;
-  if (!kConcerned[static_cast<size_t>(c.instruction.op)]) return {};
+  const Instruction& i = c.instruction;
+  const Modifiers& mods = i.mods;
+  if (!kConcerned[static_cast<size_t>(i.op)]) return {};
   for (const Leading& leading : kLeading) {
     if (leading.op != c.instruction.op || !mods.has(leading.mod) || mods.spelled == 0) continue;
     auto is = [&](uint8_t k, Mod mod) {
       return mods.spelling[k].kind == Modifiers::Word::Kind::mod &&
              mods.spelling[k].value == static_cast<uint16_t>(mod);
     };
-    uint8_t at = is(0, Mod::cta) && leading.mod != Mod::cta ? 1 : 0;
+    bool barrier = i.op == Op::bar || i.op == Op::barrier;  // bar.cta.red
+    uint8_t at = barrier && is(0, Mod::cta) && leading.mod != Mod::cta ? 1 : 0;
     if (!is(at, leading.mod))
       return fmt::format("'.{}' of {} must follow '{}' at once", name(leading.mod),
                          mnemonic(c.instruction), name(leading.op));
@@ -235,9 +244,6 @@ std::optional<Space> address_space(const Instruction& i, size_t k) {
     case Op::sured:
     case Op::suq:
     case Op::cp_async_mbarrier_arrive:
-    case Op::prefetch:
-    case Op::wmma_load:
-    case Op::wmma_store:
       return {};
     case Op::st_async:
     case Op::red_async:
@@ -495,13 +501,18 @@ Complaint special_rule(const Context& c, const Form& form) {
     case Op::bfe:
     case Op::bfi:
       return field(c);
+    case Op::shfl:
     case Op::vote:
       if (c.target.sm < 70 || c.version < 64) return {};
-      return fmt::format("{} is gone from PTX 6.4 on; vote.sync takes a mask of lanes",
-                         mnemonic(i));
+      return fmt::format("{} is gone from PTX 6.4 on; {}.sync takes a mask of lanes", mnemonic(i),
+                         name(i.op));
     case Op::createpolicy_fractional:
     case Op::createpolicy_range:
       return policy(c);
+    case Op::mbarrier_arrive:
+    case Op::mbarrier_arrive_drop:
+      if (i.mods.has(Mod::expect_tx)) return {};
+      return in_range(i, 2, 1, INT32_MAX, 1, "the count");
     case Op::mbarrier_test_wait:
     case Op::mbarrier_try_wait:
       return i.mods.has(Mod::parity) ? in_range(i, 2, 0, 1, 1, "the parity") : Complaint();

@@ -1,4 +1,5 @@
 // docs/ptx-coverage.md: the instruction table for people.
+#include <map>
 #include <set>
 
 #include "ptx/generated_document.h"
@@ -31,10 +32,10 @@ std::string needs(const InstructionInfo& row) {
 }
 
 struct Family {
-  std::string_view group, name, opcodes, alignment;
+  std::string_view sections, group, name, opcodes;
 };
 constexpr Family kFamilies[] = {
-#define PTX_FAMILY(group, name, opcodes, alignment) {group, name, opcodes, alignment},
+#define PTX_FAMILY(sections, group, name, opcodes) {sections, group, name, opcodes},
 #include "ptx/families.def"
 #undef PTX_FAMILY
 };
@@ -82,15 +83,21 @@ std::string convergence(const Family& family) {
   return out;
 }
 
-// The instructions that the ISA performs in the async proxy, and the fences between proxies.
-std::string proxy(const Family& family) {
-  for (std::string_view async : {"cp.async.bulk", "cp.reduce.async.bulk", "wgmma.mma_async",
-                                 "tcgen05.mma", "tcgen05.cp", "clusterlaunchcontrol.try_cancel"}) {
-    bool group =
-        family.name.ends_with("_group") || family.name.find("prefetch") != family.name.npos;
-    if (family.name.starts_with(async) && !group) return "async";
+// What the table says of the family's opcodes, each once.
+std::string of_table(const Family& family, std::string_view InstructionInfo::*column) {
+  std::string out;
+  for (Op op : opcodes_of(family)) {
+    const std::string_view text = info(op).*column;
+    if (text.empty() || out.find(text) != std::string::npos) continue;
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", text);
   }
-  return words_of(family, {Mod::proxy, Mod::tensormap_generic}).empty() ? "" : "fence";
+  return out;
+}
+
+// The proxy of its accesses, or that it fences proxies.
+std::string proxy(const Family& family) {
+  if (!words_of(family, {Mod::proxy, Mod::tensormap_generic}).empty()) return "fence";
+  return of_table(family, &InstructionInfo::proxy);
 }
 
 std::string families() {
@@ -99,8 +106,8 @@ std::string families() {
   for (const Family& family : kFamilies) {
     if (family.group != group)
       out += fmt::format(
-          "\n**{}**\n\n| family | opcodes | forms of them | lanes | order | proxy | alignment |\n"
-          "|---|---|---|---|---|---|---|\n",
+          "\n**{}**\n\n| family | sections | opcodes | forms of them | lanes | order | proxy | "
+          "alignment |\n|---|---|---|---|---|---|---|---|\n",
           family.group);
     group = family.group;
     std::string links;
@@ -109,11 +116,11 @@ std::string families() {
       links += fmt::format("{}`{}`", links.empty() ? "" : ", ", name(op));
       forms += info(op).forms.size();
     }
-    out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", family.name, links, forms,
-                       convergence(family),
+    out += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", family.name, family.sections,
+                       links, forms, convergence(family),
                        words_of(family, {Mod::weak, Mod::relaxed, Mod::acquire, Mod::release,
                                          Mod::acq_rel, Mod::sc, Mod::volatile_, Mod::mmio}),
-                       proxy(family), family.alignment);
+                       proxy(family), of_table(family, &InstructionInfo::alignment));
   }
   return out;
 }
@@ -144,13 +151,55 @@ std::string document() {
              "optional. What the "
              "emulator executes of them is another matter: it refuses the rest by name.\n\n"
              "## Families\n\n"
-             "The sections of the ISA's instruction set ({}, those of one instruction's variants "
-             "taken apart), grouped as there. *Lanes*: what of `.sync` and `.aligned` the forms "
+             "The {} families that the sections of the ISA's chapter 9.7 describe, grouped as "
+             "there: 194 sections with 169 headings, of 135 instructions by their first word "
+             "(`tests/ptx/isa_sections.txt`). *Lanes*: what of `.sync` and `.aligned` the forms "
              "have, in parentheses where some lack it. *Order*: words of the memory model. "
              "*Proxy*: `async` where memory is accessed through the async proxy, `fence` where "
              "proxies are fenced. *Alignment*: of addresses.\n",
              kOpCount, forms, std::size(kFamilies)) +
          families() + body;
+}
+
+std::vector<std::string> words_of(std::string text) {
+  std::replace(text.begin(), text.end(), ',', ' ');
+  std::stringstream in(text);
+  std::vector<std::string> out;
+  for (std::string word; in >> word;) out.push_back(word);
+  return out;
+}
+
+// Each section of the ISA belongs to one family, which has the name of the section's heading.
+TEST(Coverage, FamiliesAreTheSectionsOfTheIsa) {
+  std::map<std::string, const Family*> family_of;
+  for (const Family& family : kFamilies)
+    for (const std::string& section : words_of(std::string(family.sections)))
+      EXPECT_TRUE(family_of.emplace(section, &family).second) << section << " is in two families";
+  std::ifstream in(PTXBENCH_SOURCE_DIR "/tests/ptx/isa_sections.txt");
+  size_t sections = 0;
+  std::set<std::vector<std::string>> headings;
+  std::set<std::string> instructions;  // by their first word, as the ISA's list of them counts
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with('#')) continue;
+    std::vector<std::string> words = words_of(line);
+    const std::string section = words.front();
+    words.erase(words.begin());
+    ++sections;
+    headings.insert(words);
+    for (const std::string& word : words) instructions.insert(word.substr(0, word.find('.')));
+    auto it = family_of.find(section);
+    ASSERT_NE(it, family_of.end()) << "no family for " << line;
+    const std::vector<std::string> family = words_of(std::string(it->second->name));
+    // a variant's section (rcp.approx.ftz.f64) belongs to its instruction's family
+    const bool variant = words.size() == 1 && words[0].starts_with(family[0] + ".approx.");
+    EXPECT_TRUE(family == words || variant) << line << " is in family " << it->second->name;
+    family_of.erase(it);
+  }
+  EXPECT_EQ(sections, 194u);
+  EXPECT_EQ(headings.size(), 169u);
+  EXPECT_EQ(instructions.size(), 135u);
+  for (const auto& [section, family] : family_of)
+    ADD_FAILURE() << section << " of family " << family->name << " is no section of the ISA";
 }
 
 TEST(Coverage, EveryOpcodeHasAFamily) {

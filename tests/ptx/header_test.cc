@@ -53,6 +53,47 @@ TEST(Header, PragmasOfBodies) {
   EXPECT_EQ(complaint(header(), ".entry k() .pragma \"nounroll\"; {ret;}"), "");
 }
 
+// .abi_preserve and .abi_preserve_control: of functions and prototypes from PTX 9.0 and sm_80 on.
+TEST(Header, RegistersKeptByCallers) {
+  auto function = [](const std::string& directives) {
+    return ".func (.param .b32 r) f(.param .b32 a) " + directives + "\n{ret;}\n";
+  };
+  auto prototype = [](const std::string& directives) {
+    return ".func f() {\n.reg .b64 %rd<2>;\np: .callprototype _ () " + directives +
+           ";\ncall %rd1, (), p;\nret;\n}\n";
+  };
+  const std::string head = ".version 9.0\n.target sm_80\n.address_size 64\n";
+  for (const char* directives : {"", ".abi_preserve 8", ".abi_preserve_control 2",
+                                 ".abi_preserve_control 0x2 .abi_preserve 0",
+                                 ".abi_preserve 237 .abi_preserve_control 11"}) {
+    for (const std::string& text : {function(directives), prototype(directives)}) {
+      EXPECT_EQ(complaint(head, text), "") << text;
+      Module m = parse_ok(head + text);
+      Module again = parse_ok(print(m));
+      strip_positions(&m);
+      strip_positions(&again);
+      EXPECT_EQ(again, m) << text;
+    }
+  }
+  EXPECT_EQ(parse_ok(head + function(".abi_preserve 8")).functions[0].directives.abi_preserve.data,
+            8u);
+  for (const char* directives :
+       {".abi_preserve", ".abi_preserve -1", ".abi_preserve 4+4", ".abi_preserve 1.5",
+        ".abi_preserve 238", ".abi_preserve_control 12", ".abi_preserve 4294967296",
+        ".abi_preserve 8 .abi_preserve 8", ".abi_preserve 8 .noreturn"})
+    for (const std::string& text : {function(directives), prototype(directives)})
+      EXPECT_NE(complaint(head, text), "") << text;
+  for (const char* older : {".version 8.8\n.target sm_80\n", ".version 9.0\n.target sm_75\n"}) {
+    EXPECT_NE(complaint(older, function(".abi_preserve 8")).find("needs PTX 9.0"),
+              std::string::npos);
+    EXPECT_NE(complaint(older, prototype(".abi_preserve 8")).find("needs PTX 9.0"),
+              std::string::npos);
+  }
+  EXPECT_NE(complaint(head, ".entry k() .abi_preserve 8 {ret;}"), "");
+  EXPECT_EQ(complaint(head, ".func f() .abi_preserve 8;\n.func f() .abi_preserve 8 {ret;}"), "");
+  EXPECT_NE(complaint(head, ".func f() .abi_preserve 8;\n.func f() .abi_preserve 9 {ret;}"), "");
+}
+
 TEST(Header, AStatementBeforeEachSemicolon) {
   for (const char* text : {".entry k() {ret;;}", ".entry k() {;ret;}", ";.entry k() {ret;}",
                            ".entry k() {ret;};", ".global .u32 a;;.entry k() {ret;}"})

@@ -21,6 +21,16 @@ TEST(Instruction, LongestOpcodeWins) {
       Op::wgmma_mma_async_sp);
 }
 
+// Words that ptxas 13.0 overlooks where they do not belong mean nothing, and stay in the text.
+TEST(Instruction, OverlookedWords) {
+  Instruction plain = one("mul.rn.f32 %f1, %f2, %f3;");
+  Instruction more = one("mul.box_dim.rn.acc::f16.f32 %f1, %f2, %f3;");
+  EXPECT_EQ(more.mods->flags, plain.mods->flags);
+  EXPECT_EQ(more.form, plain.form);
+  EXPECT_EQ(mnemonic(more), "mul.box_dim.rn.acc::f16.f32");
+  EXPECT_EQ(mnemonic(one("match.any.sync.sync.b32 %r1, %r2, 1;")), "match.any.sync.sync.b32");
+}
+
 TEST(Instruction, TensorCopyModifiers) {
   Instruction i =
       one("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"

@@ -1,11 +1,11 @@
 // The verifier beside ptxas 13.0, on recorded cases (tests/ptx/ptxas, made by
 // scripts/ptxas_cases.py) and, where there is a ptxas, on a sample of them again.
 // docs/ptxas-comparison.md is what this file says about the differences.
-#include <zstd.h>
-
 #include <filesystem>
+#include <set>
 
 #include "ptx/generated_document.h"
+#include "ptx/packed_file.h"
 #include "ptx/ptx_test_util.h"
 #include "ptx/verifier.h"
 
@@ -23,14 +23,6 @@ std::string read_file(const std::string& path) {
   std::stringstream bytes;
   bytes << in.rdbuf();
   return bytes.str();
-}
-
-std::string decompress(const std::string& packed) {
-  std::string out(size_t{16} << 20, '\0');
-  size_t got = ZSTD_decompress(out.data(), out.size(), packed.data(), packed.size());
-  EXPECT_FALSE(ZSTD_isError(got)) << ZSTD_getErrorName(got);
-  out.resize(ZSTD_isError(got) ? 0 : got);
-  return out;
 }
 
 std::string fill(std::string text, const std::string& key, const std::string& value) {
@@ -52,7 +44,7 @@ std::vector<Case> read_cases(const std::string& file) {
   std::vector<Case> list;
   const std::string folder = PTXBENCH_SOURCE_DIR "/tests/ptx/ptxas/";
   std::string frame = read_file(folder + "frame.ptx");
-  std::stringstream lines(decompress(read_file(folder + file)));
+  std::stringstream lines(read_packed("ptxas/" + file));
   for (std::string line; std::getline(lines, line);) {
     std::vector<std::string> parts(1);
     for (char ch : line) {
@@ -151,15 +143,25 @@ std::string document() {
       "|\n|---|---|---|---|---|---|---|\n";
   for (const auto& [kind, count] : kinds) out += count.row(kind);
   out += total.row("all");
-  Count fresh;
-  for (const Case& c : fresh_cases()) fresh.add(c);
+  std::set<std::string> seen;
+  for (const Case& c : cases()) seen.insert(c.target + c.version + c.statement);
+  Count fresh, unseen;
+  for (const Case& c : fresh_cases()) {
+    fresh.add(c);
+    if (!seen.contains(c.target + c.version + c.statement)) unseen.add(c);
+    if (!agree(c)) reasons[reason(c)].push_back(&c);
+  }
   out +=
       "\nWith these cases the table was improved. Cases of another seed, drawn afterwards "
       "(`tests/ptx/ptxas/fresh.tsv.zst`), say how well it does on what it has not seen:\n\n"
       "| | cases | both accept | both refuse | only we accept | only we refuse | agreement |\n"
       "|---|---|---|---|---|---|---|\n" +
-      fresh.row("fresh seed");
-  out += "\n## Where we differ\n\nOf the first set.\n";
+      fresh.row("fresh seed") + unseen.row("without those that both sets have");
+  out +=
+      "\n## Where we differ\n\nOf both sets. Words that ptxas checks for in no instruction but "
+      "those that "
+      "have them (`PTX_ANYWHERE` in the table), and those that it takes twice (`PTX_TWICE`), are "
+      "accepted as there and count as agreement.\n";
   for (const auto& [text, list] : reasons) {
     out += fmt::format("\n**{}** ({})\n\n", text, list.size());
     for (const Case* c : list)
@@ -180,7 +182,7 @@ TEST(Ptxas, AgreesOnUnseenCases) {
   size_t same = 0;
   for (const Case& c : fresh_cases()) same += agree(c);
   ASSERT_GE(fresh_cases().size(), 2500u);
-  EXPECT_GE(static_cast<double>(same), 0.98 * static_cast<double>(fresh_cases().size()));
+  EXPECT_GE(static_cast<double>(same), 0.99 * static_cast<double>(fresh_cases().size()));
 }
 
 // Both answers must occur in good number: a verifier that refuses everything would agree mostly.
@@ -199,8 +201,7 @@ TEST(Ptxas, DocumentIsCurrent) { expect_document("docs/ptxas-comparison.md", doc
 TEST(Ptxas, RecordIsTrue) {
   if (!std::filesystem::exists("/usr/local/cuda/bin/ptxas")) GTEST_SKIP() << "no ptxas here";
   std::string plain = testing::TempDir() + "ptxas_cases.tsv";
-  std::ofstream(plain, std::ios::binary)
-      << decompress(read_file(PTXBENCH_SOURCE_DIR "/tests/ptx/ptxas/cases.tsv.zst"));
+  std::ofstream(plain, std::ios::binary) << read_packed("ptxas/cases.tsv.zst");
   std::string command =
       "python3 -B " PTXBENCH_SOURCE_DIR "/scripts/ptxas_cases.py sample 60 " + plain;
   EXPECT_EQ(std::system(command.c_str()), 0);
