@@ -22,3 +22,22 @@ function(ptxbench_cuda_sources target)
     set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
   endforeach()
 endfunction()
+
+# ptxbench_ptx_text(TARGET FILE NAME): the PTX of a .cu file as `inline constexpr char NAME[]` in the header
+# FILE_ptx.h of the build folder, found as #include "<folder below src>/FILE_ptx.h". For any GPU from sm_90 on.
+function(ptxbench_ptx_text target file name)
+  cmake_path(ABSOLUTE_PATH file)
+  cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${CMAKE_SOURCE_DIR}/src OUTPUT_VARIABLE inside)
+  cmake_path(REMOVE_EXTENSION inside)
+  set(header ${CMAKE_BINARY_DIR}/generated/${inside}_ptx.h)
+  set(ptx ${CMAKE_BINARY_DIR}/generated/${inside}.ptx)
+  cmake_path(GET header PARENT_PATH folder)
+  file(MAKE_DIRECTORY ${folder})
+  add_custom_command(OUTPUT ${header}
+    COMMAND ${PTXBENCH_CUDA_COMPILER} -std=c++20 -O3 -arch=compute_90 -ptx ${file} -o ${ptx}
+    COMMAND ${CMAKE_COMMAND} -DINPUT=${ptx} -DOUTPUT=${header} -DNAME=${name}
+            -P ${CMAKE_SOURCE_DIR}/cmake/embed_text.cmake
+    DEPENDS ${file} ${CMAKE_SOURCE_DIR}/cmake/embed_text.cmake COMMENT "Building PTX ${inside}" VERBATIM)
+  target_sources(${target} PRIVATE ${header})
+  target_include_directories(${target} PRIVATE ${CMAKE_BINARY_DIR}/generated)
+endfunction()

@@ -504,7 +504,8 @@ Result<Verdict> evaluate(const EvalRequest& request, const Services& services) {
     plan = std::move(recording.plan);
   }
   Trial trial(request, *services.device, verdict);
-  if (auto ran = trial.run(plan); !ran.ok()) {
+  const auto depth = request.dependence ? Trial::Depth::dependence : Trial::Depth::values;
+  if (auto ran = trial.run(plan, depth); !ran.ok()) {
     if (candidate.kind != Candidate::Kind::plan) return ran.error();
     return Error{ran.error().kind, fmt::format("{}: {}", candidate.name, ran.error().message)};
   }

@@ -38,6 +38,7 @@ struct EvalRequest {
   double timeout_s = 60;     // of the replay
   bool held_out =
       true;  // a candidate that reaches level 5 at a size of its tests also runs at one nearby
+  bool dependence = true;  // ghost replays: whether the output depends on the instructions
   bool trust = false;
   std::filesystem::path cache_dir;
   std::function<void(const std::string& what, double fraction)> progress;  // may be empty

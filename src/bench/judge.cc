@@ -77,7 +77,7 @@ void judge_latent(const plan::Finding& finding, Verdict& verdict) {
 }  // namespace
 
 std::string reason_of_finding(const std::string& kind) {
-  if (kind == "deadlock" || kind == "carried-state") return kind;
+  if (kind == "deadlock" || kind == "carried-state" || kind == "launch-refused") return kind;
   for (const char* word :
        {"out-of-bounds", "misaligned", "freed", "read-only", "write-to-input", "uninitialized",
         "uninitialised", "memory", "null", "guard", "unmapped", "address"})

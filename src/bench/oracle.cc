@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/blas.h"
+#include "bench/gpu/reference.h"
 #include "numeric/float_formats.h"
 
 namespace ptxbench::bench {
@@ -31,6 +32,16 @@ void widen(std::span<const uint16_t> from, double* to, int threads) {
 
 Result<void> gemm_fp64(std::span<const uint16_t> a, std::span<const uint16_t> b, int64_t m,
                        int64_t n, int64_t k, int threads, const BlockSink& sink) {
+  if (device::Device* device = ReferenceOnDevice::current()) {
+    std::vector<double> c(static_cast<size_t>(m * n));
+    PB_RETURN_IF_ERROR(gemm_fp64_on(*device, a, b, m, n, k, c));
+    for (int64_t first = 0; first < m; first += kBlockRows) {
+      const int64_t count = std::min(kBlockRows, m - first);
+      sink(first, count,
+           std::span(c).subspan(static_cast<size_t>(first * n), static_cast<size_t>(count * n)));
+    }
+    return {};
+  }
   std::vector<double> wide_b(b.size());
   widen(b, wide_b.data(), threads);
   const int64_t rows = std::min(m, kBlockRows);

@@ -104,16 +104,20 @@ Json to_trace(const Verdict& v, const std::vector<std::string>& input_names,
       {"environment",
        {{"hardware", v.device.empty() ? "none" : v.device},
         {"libs",
-         {{"ptxbench.timer", kEmulated}, {"ptxbench.seed", v.seed}, {"ptxbench.arch", v.arch}}}}},
+         {{"ptxbench.timer", v.performance ? v.performance->timer : kEmulated},
+          {"ptxbench.seed", v.seed},
+          {"ptxbench.arch", v.arch}}}}},
       {"timestamp", timestamp},
       {"log", fmt::format("level {} {}: {}", static_cast<int>(v.level), v.reason, v.message)},
       {"correctness", nullptr},
       {"performance", nullptr}};
   const bool passed = v.status == "PASSED";
   if (passed || v.status == "INCORRECT_NUMERICAL") evaluation["correctness"] = correctness(v);
+  const Performance p = v.performance.value_or(Performance());  // zeros: not timed
   if (passed)
-    evaluation["performance"] = {
-        {"latency_ms", 0.0}, {"reference_latency_ms", 0.0}, {"speedup_factor", 0.0}};
+    evaluation["performance"] = {{"latency_ms", p.candidate_ms},
+                                 {"reference_latency_ms", p.baseline_ms},
+                                 {"speedup_factor", p.speedup}};
   return {{"definition", v.definition},
           {"workload", {{"uuid", v.workload}, {"axes", axes}, {"inputs", inputs}}},
           {"solution", v.candidate},

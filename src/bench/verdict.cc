@@ -147,6 +147,31 @@ Json kernel_json(const plan::KernelStats& k) {
           {"registers", k.registers}};
 }
 
+Json performance_json(const Performance& p) {
+  return {
+      {"candidate_ms", number(p.candidate_ms)},
+      {"baseline_ms", p.baseline_ms > 0 ? number(p.baseline_ms) : Json()},
+      {"speedup", p.baseline_ms > 0 ? number(p.speedup) : Json()},
+      {"speedup_interval",
+       p.baseline_ms > 0 ? Json::array({number(p.speedup_low), number(p.speedup_high)}) : Json()},
+      {"candidate_end_to_end_ms", number(p.candidate_end_to_end_ms)},
+      {"baseline_end_to_end_ms", p.baseline_ms > 0 ? number(p.baseline_end_to_end_ms) : Json()},
+      {"floor_ms", number(p.floor_ms)},
+      {"speed_of_light", number(p.speed_of_light)},
+      {"empty_launch_ms", number(p.empty_launch_ms)},
+      {"timer", p.timer},
+      {"baseline", p.baseline},
+      {"launches", p.launches},
+      {"verified", p.verified},
+      {"implausible", p.implausible},
+      {"clocks",
+       {{"sm_mhz", {p.sm_mhz_low, p.sm_mhz_high}},
+        {"memory_mhz", p.memory_mhz},
+        {"watts", number(p.watts_high)},
+        {"throttle_reasons", p.throttle_reasons}}},
+      {"causes", p.causes}};
+}
+
 template <class T, class F>
 Json list(const std::vector<T>& items, F make) {
   Json json = Json::array();
@@ -200,7 +225,7 @@ nlohmann::json to_json(const Verdict& v) {
                                      {"level", static_cast<int>(v.held_out->level)},
                                      {"reason", v.held_out->reason}}
                               : Json()},
-      {"performance", nullptr},
+      {"performance", v.performance ? performance_json(*v.performance) : Json()},
       {"notes", v.notes},
       {"feedback", v.feedback},
       {"total_ms", number(v.total_ms)},

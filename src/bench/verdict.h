@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/compare.h"
+#include "bench/performance.h"
 #include "plan/run_result.h"
 #include "toolchain/compiler.h"
 
@@ -68,6 +69,7 @@ struct Verdict {
   Evidence evidence;
   std::optional<Correctness> correctness;
   std::optional<HeldOut> held_out;
+  std::optional<Performance> performance;          // none: not timed
   std::vector<plan::Finding> findings;             // most certain first
   std::vector<toolchain::Diagnostic> diagnostics;  // of the compilers, errors first
   std::vector<plan::KernelStats> kernels;

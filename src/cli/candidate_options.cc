@@ -75,7 +75,9 @@ void add_candidate_options(CLI::App& command, CandidateOptions& options) {
   command.add_option("--axes", options.axes,
                      "Sizes such as M=256,N=512; constant axes can be overridden too");
   command.add_option("--arch", options.arch, "Target architecture")->capture_default_str();
-  command.add_option("--device", options.device, "emu, or emu:PROFILE with h100, h200")
+  command
+      .add_option("--device", options.device,
+                  "emu, emu:PROFILE with h100, h200, or cuda:N for a GPU")
       ->capture_default_str();
   command.add_option("--json", options.json,
                      "Also write the result as JSON to FILE (-: stdout only)");
@@ -84,12 +86,21 @@ void add_candidate_options(CLI::App& command, CandidateOptions& options) {
   command.add_flag("--quiet", options.quiet, "No progress on stderr");
 }
 
+std::optional<int> gpu_index(const std::string& device) {
+  if (device == "cuda") return 0;
+  const std::string digits = device.rfind("cuda:", 0) == 0 ? device.substr(5) : "";
+  if (digits.empty() || digits.size() > 3 ||
+      digits.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  return std::stoi(digits);
+}
+
 Result<std::string> parse_device(const std::string& device) {
   if (device == "emu") return std::string("h200");
   if (device == "emu:h100" || device == "emu:h200") return device.substr(4);
-  if (device.rfind("cuda", 0) == 0)
-    return Error{"unsupported", "--device cuda: this version runs on the emulator only"};
-  return usage(fmt::format("unknown device '{}' (known: emu, emu:h100, emu:h200)", device));
+  if (gpu_index(device)) return std::string("h200");
+  return usage(
+      fmt::format("unknown device '{}' (known: emu, emu:h100, emu:h200, cuda, cuda:N)", device));
 }
 
 Result<std::optional<bench::Seed>> apply_trace(CandidateOptions& options) {

@@ -28,6 +28,9 @@ Result<std::optional<bench::Seed>> apply_trace(CandidateOptions& options);
 // for that size. Errors are for the user ("usage", "not-found", "bad-task", ...).
 Result<bench::EvalRequest> make_request(const CandidateOptions& options);
 
+// The number of the GPU that "cuda" or "cuda:N" means.
+std::optional<int> gpu_index(const std::string& device);
+
 // "emu" or "emu:PROFILE" to the profile; errors "usage" and "unsupported".
 Result<std::string> parse_device(const std::string& device);
 

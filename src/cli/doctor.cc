@@ -20,7 +20,7 @@ struct Capability {
 };
 
 std::vector<Capability> capabilities(const std::vector<toolchain::ToolInfo>& tools,
-                                     const Result<void>& sandbox) {
+                                     const Result<void>& sandbox, bool gpu) {
   bool compiler = false;
   for (const toolchain::ToolInfo& tool : tools) compiler |= tool.name == "nvcc" && tool.found;
   const std::string no_sandbox = sandbox.ok() ? "" : "no working sandbox; --trust runs without one";
@@ -29,7 +29,7 @@ std::vector<Capability> capabilities(const std::vector<toolchain::ToolInfo>& too
        compiler ? no_sandbox : "no CUDA compiler"},
       {"eval --plan on the emulator", true, ""},
       {"record", compiler && sandbox.ok(), compiler ? no_sandbox : "no CUDA compiler"},
-      {"eval on a GPU", false, "this version runs on the emulator only"},
+      {"eval on a GPU", gpu, gpu ? "" : "no NVIDIA GPU"},
   };
 }
 
@@ -66,7 +66,7 @@ int doctor(const std::string& json_path) {
                                    suite->folder().string())
                      : "      " + suite.error().message + "\n";
   text += "possible\n";
-  for (const Capability& capability : capabilities(tools, sandbox)) {
+  for (const Capability& capability : capabilities(tools, sandbox, gpu)) {
     text += fmt::format("  {} {}{}\n", mark(capability.possible), capability.name,
                         capability.why.empty() ? "" : " (" + capability.why + ")");
     document["possible"].push_back(

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "bench/evaluate.h"
+#include "bench/gpu/evaluate_gpu.h"
 #include "bench/trace.h"
 #include "cli/candidate_options.h"
 #include "cli/commands.h"
@@ -57,6 +58,15 @@ Result<bench::Verdict> run(const EvalOptions& options, bench::EvalRequest& reque
   request.progress = [&](const std::string& what, double fraction) {
     progress.show(what, fraction);
   };
+  if (const std::optional<int> gpu = gpu_index(options.device)) {
+    bench::GpuRequest on_gpu;
+    on_gpu.device.worker.device = *gpu;
+    if (const char* driver = std::getenv("PTXBENCH_DRIVER")) on_gpu.device.worker.driver = driver;
+    on_gpu.timing.groups = options.groups;
+    auto verdict = bench::evaluate_on_gpu(request, on_gpu);
+    request.progress = nullptr;
+    return verdict;
+  }
   auto device = device::make_emu_device(request.device_profile);
   auto verdict = bench::evaluate(request, bench::real_services(*device));
   request.progress = nullptr;
@@ -167,6 +177,11 @@ void add_eval(CLI::App& app, int& exit_code) {
   command
       ->add_option("--jobs", options->jobs, "Candidates of a folder judged at once (0: all cores)")
       ->check(CLI::Range(0, 256));
+  command
+      ->add_option("--groups", options->groups,
+                   "On a GPU: groups of timed launches, each with inputs of its own")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   command->add_option("--trace", options->trace, "Also write the result as a FlashInfer trace");
   command->add_option("--from-trace", options->from_trace,
                       "Judge on the task, workload and seed of a FlashInfer trace");

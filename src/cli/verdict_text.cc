@@ -194,6 +194,32 @@ std::string ledger(const Verdict& v) {
   return text;
 }
 
+std::string performance(const Verdict& v) {
+  if (!v.performance) return "";
+  const bench::Performance& p = *v.performance;
+  std::string text = fmt::format("\n{:<24}{:>12}{:>16}\n", "time (medians)", "candidate",
+                                 p.baseline_ms > 0 ? "library" : "");
+  auto row = [&](const char* what, double a, double b) {
+    text += p.baseline_ms > 0 ? fmt::format("  {:<22}{:>9.4g} ms{:>13.4g} ms\n", what, a, b)
+                              : fmt::format("  {:<22}{:>9.4g} ms\n", what, a);
+  };
+  row("kernels", p.candidate_ms, p.baseline_ms);
+  row("end to end", p.candidate_end_to_end_ms, p.baseline_end_to_end_ms);
+  if (p.baseline_ms > 0)
+    text += fmt::format("  speed-up {:.3f}, 95 % within [{:.3f}, {:.3f}], over {}\n", p.speedup,
+                        p.speedup_low, p.speedup_high, p.baseline);
+  text += fmt::format(
+      "  roofline {:.4g} ms: {:.0f} % of the speed of light; an empty launch takes {:.4g} ms\n",
+      p.floor_ms, 100 * p.speed_of_light, p.empty_launch_ms);
+  text += fmt::format(
+      "  {} launches, {} outputs verified; SM clock {} to {} MHz, memory {} MHz, "
+      "up to {:.0f} W{}\n",
+      p.launches, p.verified, p.sm_mhz_low, p.sm_mhz_high, p.memory_mhz, p.watts_high,
+      p.throttle_reasons != 0 ? fmt::format(", throttle reasons {:#x}", p.throttle_reasons) : "");
+  for (const std::string& cause : p.causes) text += "  cause: " + cause + "\n";
+  return text;
+}
+
 std::string stages(const Verdict& v) {
   std::string text = "\nstages    ";
   for (const bench::Stage& s : v.stages)
@@ -209,6 +235,7 @@ std::string verdict_text(const Verdict& v, const std::string& source, int first_
   std::string text = headline(v, style) + identity(v, first_line);
   text += diagnostics(v, source, style);
   if (v.correctness) text += correctness(*v.correctness, style);
+  text += performance(v);
   text += findings(v, source, style);
   for (size_t i = 0; i < v.notes.size(); ++i)
     text += (i == 0 ? "\nnotes\n  " : "  ") + v.notes[i] + "\n";

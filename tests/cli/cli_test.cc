@@ -76,6 +76,13 @@ class Cli : public ::testing::Test {
   TempDir folder_;
 };
 
+TEST_F(Cli, GpusThatAreNotThere) {
+  const std::string file = (kSource / "examples/candidates/gemm_bf16.md").string();
+  expect_refused({"eval", file, "--task", "gemm_n7168_k5120", "--device", "cuda:900"}, "no ");
+  expect_refused({"eval", file, "--task", "gemm_n7168_k5120", "--device", "cuda:x"},
+                 "unknown device");
+}
+
 TEST_F(Cli, HelpForEverySubcommand) {
   EXPECT_EQ(run({"--help"}).exit_code, 0);
   for (const char* name : {"doctor", "tasks", "eval", "record", "inspect"}) {

@@ -34,8 +34,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 EMBEDDED = ("src/toolchain/ffi",)
 # Outside the house, and shared with tests on purpose (closed forms, programs that ran on hardware).
 TESTS_SEE = ("kernels", "bench", "examples")
-# Made by the build; base alone wraps it.
-GENERATED = {"ptxbench/build_config.h": "base"}
+# Made by the build; one room alone wraps it.
+GENERATED = {"ptxbench/build_config.h": "base", "bench/gpu/fp64_gemm_ptx.h": "bench",
+             "device/cuda/worker/builtin_ptx.h": "device"}
 
 
 def includes(path):

@@ -1,0 +1,388 @@
+#include "bench/gpu/evaluate_gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/stopwatch.h"
+#include "bench/feedback.h"
+#include "bench/gpu/reference.h"
+#include "bench/judge.h"
+#include "numeric/random.h"
+#include "toolchain/toolkit.h"
+
+namespace ptxbench::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kEmulatedFlop = 2e10;  // what the emulator can afford beside a GPU
+
+// Hands back outputs that came about elsewhere.
+class FixedOutputs : public device::Device {
+ public:
+  FixedOutputs(std::string name, const TimingDevice::Outputs& outputs)
+      : name_(std::move(name)), outputs_(outputs) {}
+  std::string name() const override { return name_; }
+  Result<plan::RunResult> replay(const plan::LaunchPlan&,
+                                 std::span<const device::Binding> arguments,
+                                 const plan::RunOptions&) override {
+    for (const auto& [i, bytes] : outputs_)
+      std::copy(bytes.begin(), bytes.end(), arguments[i].bytes.begin());
+    return plan::RunResult();
+  }
+
+ private:
+  std::string name_;
+  const TimingDevice::Outputs& outputs_;
+};
+
+// The library that the candidate is measured against; nothing where the task has none.
+std::optional<device::cuda::LoadLibrary> frontier_library(const Task& task,
+                                                          const AxisValues& axes) {
+  if (task.definition.op_type != "gemm" || task.requirements.compute_type != "bf16.bf16.f32")
+    return std::nullopt;
+  device::cuda::LoadLibrary library{"cublaslt-bf16", "libcublasLt.so.13", axis_value(axes, "M"),
+                                    axis_value(axes, "N"), axis_value(axes, "K")};
+  if (const char* path = std::getenv("PTXBENCH_CUBLASLT")) {
+    library.path = path;
+    return library;
+  }
+  std::error_code error;
+  if (auto toolkit = toolchain::find_toolkit(); toolkit.ok())
+    for (const char* folder : {"lib64", "targets/x86_64-linux/lib", "lib"})
+      if (const fs::path path = toolkit->home / folder / library.path; fs::exists(path, error)) {
+        library.path = path.string();
+        break;
+      }
+  return library;
+}
+
+double tensor_bytes(const Task& task, const AxisValues& axes) {
+  double bytes = 0;
+  for (const auto* tensors : {&task.definition.inputs, &task.definition.outputs})
+    for (const TensorSpec& spec : *tensors) {
+      double elements = 1;
+      if (auto shape = resolve_shape(spec, axes); shape.ok())
+        for (const int64_t size : *shape) elements *= static_cast<double>(size);
+      bytes += elements * (spec.dtype == "float32" ? 4 : spec.dtype.find("float8") == 0 ? 1 : 2);
+    }
+  return bytes;
+}
+
+class GpuTrial {
+ public:
+  GpuTrial(const EvalRequest& request, const GpuRequest& gpu)
+      : request_(request), gpu_(gpu), device_options_(gpu.device) {}
+
+  Result<Verdict> run() {
+    Stopwatch total;
+    PB_ASSIGN_OR_RETURN(cuda_, device::CudaDevice::open(gpu_.device));
+    device::CudaOptions reference = gpu_.device;
+    reference.count_instructions = false;
+    reference.repeats = 1;
+    reference.from_ptx = true;
+    reference.launch_s = 120;
+    PB_ASSIGN_OR_RETURN(oracle_, device::CudaDevice::open(reference));
+    const ReferenceOnDevice on_device(*oracle_);
+    PB_ASSIGN_OR_RETURN(std::optional<Verdict> early, get_plan());
+    if (early) return std::move(*early);
+    PB_RETURN_IF_ERROR(emulate());
+    PB_ASSIGN_OR_RETURN(Verdict verdict, judge_values());
+    merge(verdict);
+    if (verdict.level == Level::strategy) PB_RETURN_IF_ERROR(time(verdict));
+    verdict.feedback = make_feedback(verdict, request_.extraction.candidate.source);
+    verdict.total_ms = total.ms() + request_.extract_ms;
+    return verdict;
+  }
+
+ private:
+  // The plan, or the verdict of a candidate that does not get that far.
+  Result<std::optional<Verdict>> get_plan() {
+    const Candidate& candidate = request_.extraction.candidate;
+    if (request_.extraction.ok && candidate.kind == Candidate::Kind::plan) {
+      plan_ = candidate.plan;
+      device_options_.from_ptx = true;
+      return std::optional<Verdict>();
+    }
+    auto emulator = device::make_emu_device(request_.device_profile);
+    PB_ASSIGN_OR_RETURN(Recording recording,
+                        compile_and_record(request_, real_services(*emulator)));
+    if (recording.verdict) return std::move(recording.verdict);
+    plan_ = std::move(recording.plan);
+    stages_ = std::move(recording.stages);
+    diagnostics_ = std::move(recording.diagnostics);
+    device_options_.from_ptx = false;  // machine code that this program made from that PTX
+    return std::optional<Verdict>();
+  }
+
+  // The same candidate as a plan: nothing is compiled again.
+  EvalRequest plan_request() const {
+    EvalRequest request = request_;
+    request.extraction.ok = true;
+    request.extraction.candidate.kind = Candidate::Kind::plan;
+    request.extraction.candidate.plan = plan_;
+    request.held_out = false;
+    request.dependence = false;
+    request.timeout_s = device_options_.launch_s;
+    return request;
+  }
+
+  Result<void> emulate() {
+    if (!gpu_.emulate) return {};
+    const bool is_plan = request_.extraction.candidate.kind == Candidate::Kind::plan;
+    PB_ASSIGN_OR_RETURN(const double flop, task_flop(request_.task.definition, request_.axes));
+    EvalRequest request = request_;
+    if (flop > kEmulatedFlop) {
+      const Workload* smoke = request_.task.find_workload("smoke");
+      if (is_plan || smoke == nullptr) return {};
+      PB_ASSIGN_OR_RETURN(request.axes, resolve_axes(request_.task.definition, smoke, {}));
+      request.workload = smoke->uuid;
+      request.published_workload = false;
+      request.sm_count = smoke->sm_count;
+      request.tensor = plan::TensorMode::hw;
+    }
+    auto emulator = device::make_emu_device(request.device_profile);
+    auto verdict = evaluate(request, real_services(*emulator));
+    if (!verdict.ok() && verdict.error().kind == "unsupported") {
+      not_emulated_ = verdict.error().message;
+      return {};
+    }
+    if (!verdict.ok()) return verdict.error();
+    emulated_ = verdict.take();
+    return {};
+  }
+
+  Result<Verdict> judge_values() {
+    device::CudaOptions options = device_options_;
+    PB_ASSIGN_OR_RETURN(cuda_, device::CudaDevice::open(options));
+    const EvalRequest request = plan_request();
+    PB_ASSIGN_OR_RETURN(Verdict verdict,
+                        evaluate(request, {toolchain::compile, cudart::record, cuda_.get()}));
+    verdict.stages.insert(verdict.stages.begin() + 1, stages_.begin(), stages_.end());
+    verdict.diagnostics = diagnostics_;
+    if (cuda_->differing_maps() > 0)
+      verdict.notes.push_back(
+          fmt::format("{} tensor maps are encoded otherwise by this driver ({})",
+                      cuda_->differing_maps(), cuda_->map_difference()));
+    return verdict;
+  }
+
+  // What the emulator saw counts too: silicon hides hazards. The label stays the GPU's.
+  void merge(Verdict& verdict) const {
+    if (!emulated_) {
+      verdict.notes.push_back(
+          !gpu_.emulate ? "not run on the emulator"
+          : not_emulated_.empty()
+              ? "not run on the emulator: the plan is too large for it, so hazards that silicon "
+                "hides were not looked for"
+              : "not run on the emulator: " + not_emulated_);
+      return;
+    }
+    verdict.stages.push_back({"emulator", emulated_->total_ms, false});
+    std::string line =
+        fmt::format("on the emulator: level {}, {}, {}", static_cast<int>(emulated_->level),
+                    emulated_->reason, emulated_->label);
+    if (emulated_->axes != verdict.axes) line += ", at the smoke size";
+    verdict.notes.push_back(line);
+    if (emulated_->axes == verdict.axes) compare_counts(verdict);
+    for (const plan::Finding& f : emulated_->findings) verdict.findings.push_back(f);
+    if (emulated_->level < verdict.level) {
+      verdict.level = emulated_->level;
+      verdict.reason = emulated_->reason;
+      verdict.message = "on the emulator: " + emulated_->message;
+    }
+  }
+
+  // Both counted the same plan: what the card executed must be what the emulator did. Warps of
+  // instructions that are not .sync.aligned depend on how lanes came together, threads never do.
+  void compare_counts(Verdict& verdict) const {
+    std::string differ;
+    size_t equal = 0;
+    for (const FamilyEvidence& f : verdict.evidence.families) {
+      if (f.warps == 0) continue;
+      for (const FamilyEvidence& e : emulated_->evidence.families) {
+        if (e.family != f.family) continue;
+        if (e.threads == f.threads && e.static_count == f.static_count)
+          ++equal;
+        else
+          differ += fmt::format(" {}: {} threads at {} sites on the card, {} at {} emulated;",
+                                f.family, f.threads, f.static_count, e.threads, e.static_count);
+      }
+    }
+    if (differ.empty() && equal > 0)
+      verdict.notes.push_back(
+          fmt::format("executed instructions of {} families equal the emulator's", equal));
+    if (!differ.empty()) verdict.notes.push_back("executed instructions differ:" + differ);
+  }
+
+  Result<void> time(Verdict& verdict) {
+    if (cuda_->info().emulated && !gpu_.timing.emulated) {
+      verdict.message = "correct on the required instructions; an emulated driver measures no time";
+      return {};
+    }
+    Stopwatch watch;
+    PB_ASSIGN_OR_RETURN(auto candidate,
+                        make_contestant(device_options_, plan_, gpu_.timing.launch_s));
+    std::unique_ptr<Contestant> baseline;
+    if (const auto library = frontier_library(request_.task, request_.axes);
+        library && !cuda_->info().emulated) {
+      auto made = make_contestant(device_options_, *library, gpu_.timing.launch_s);
+      if (!made.ok()) return made.error();
+      baseline = made.take();
+    }
+    TimingDevice timing(cuda_->name(), *candidate, baseline.get(), gpu_.timing,
+                        cuda_->info().bus_id);
+    Performance p;
+    for (int group = 0; group < gpu_.timing.groups; ++group) {
+      PB_ASSIGN_OR_RETURN(const bool right, time_group(timing, group, p, verdict));
+      if (!right) return {};
+    }
+    fill(timing, baseline.get(), p, verdict);
+    judge(verdict, p);
+    verdict.performance = std::move(p);
+    verdict.stages.push_back({"timing", watch.ms(), false});
+    return {};
+  }
+
+  // New inputs, timed; all outputs of the candidate compared. False: some were wrong, and the
+  // verdict says so.
+  Result<bool> time_group(TimingDevice& timing, int group, Performance& p, Verdict& verdict) {
+    if (request_.progress)
+      request_.progress("timing", static_cast<double>(group) / gpu_.timing.groups);
+    EvalRequest request = plan_request();
+    request.progress = nullptr;
+    request.seed = draw_seed();
+    const auto wrong = [&](const Verdict& timed) {
+      verdict.level = timed.level;
+      verdict.reason = timed.reason;
+      verdict.label = timed.label;
+      verdict.status = timed.status;
+      verdict.correctness = timed.correctness;
+      verdict.seed = timed.seed;
+      verdict.message = "right when it was checked, not when it was timed: " + timed.message;
+    };
+    const auto values = [&](device::Device& device) {
+      return evaluate(request, {toolchain::compile, cudart::record, &device});
+    };
+    PB_ASSIGN_OR_RETURN(const Verdict timed, values(timing));
+    const auto is_right = [](const Verdict& v) {
+      return v.correctness && v.correctness->passed && v.level != Level::execution;
+    };
+    if (!is_right(timed)) return wrong(timed), false;
+    ++p.verified;
+    const std::vector<TimingDevice::Outputs> others = timing.others;
+    for (const TimingDevice::Outputs& outputs : others) {
+      FixedOutputs fixed(timing.name(), outputs);
+      PB_ASSIGN_OR_RETURN(const Verdict again, values(fixed));
+      if (!is_right(again)) return wrong(again), false;
+      ++p.verified;
+    }
+    // The library is trusted, the use made of it is not: its first result is compared as well.
+    if (group == 0 && !timing.second_outputs.empty()) {
+      FixedOutputs fixed(timing.name(), timing.second_outputs);
+      PB_ASSIGN_OR_RETURN(const Verdict library, values(fixed));
+      if (!is_right(library))
+        return Error{"infrastructure", "the baseline's result is wrong: " + library.message};
+    }
+    return true;
+  }
+
+  void fill(TimingDevice& timing, Contestant* baseline, Performance& p, const Verdict& verdict) {
+    p.timer = "cuda-events";
+    p.candidate_ms = median(timing.first_ms);
+    p.candidate_end_to_end_ms = median(timing.first_host_ms);
+    p.launches = timing.first_ms.size() + timing.first_host_ms.size();
+    p.verified += timing.equal;
+    p.empty_launch_ms = cuda_->empty_launch_ms();
+    if (baseline != nullptr) {
+      p.baseline_ms = median(timing.second_ms);
+      p.baseline_end_to_end_ms = median(timing.second_host_ms);
+      p.baseline = baseline->description();
+      const RatioInterval ratio = ratio_of_medians(timing.first_ms, timing.second_ms);
+      p.speedup = ratio.ratio, p.speedup_low = ratio.low, p.speedup_high = ratio.high;
+    }
+    p.floor_ms = roofline_ms(cuda_->info(), verdict.evidence.task_flop,
+                             request_.task.requirements.compute_type,
+                             tensor_bytes(request_.task, request_.axes));
+    p.speed_of_light = p.candidate_ms > 0 ? p.floor_ms / p.candidate_ms : 0;
+    p.implausible = p.candidate_ms < 0.95 * p.floor_ms;
+    p.sm_mhz_low = static_cast<int>(timing.low.sm_mhz);
+    p.sm_mhz_high = static_cast<int>(timing.high.sm_mhz);
+    p.memory_mhz = static_cast<int>(timing.high.memory_mhz);
+    p.watts_high = timing.high.watts;
+    p.throttle_reasons = timing.high.throttle_reasons;
+    add_causes(p, verdict);
+  }
+
+  // What the assembler, the launch shape and the card say about why it is no faster.
+  void add_causes(Performance& p, const Verdict& verdict) const {
+    for (const toolchain::Diagnostic& d : verdict.diagnostics)
+      if (d.severity == toolchain::Diagnostic::Severity::advisory)
+        p.causes.push_back(fmt::format("ptxas {}: {}", d.code, d.text));
+    size_t kernel = 0;
+    for (const plan::Step& step : plan_.steps) {
+      const auto* launch = std::get_if<plan::Launch>(&step);
+      if (launch == nullptr || kernel >= cuda_->kernels().size()) continue;
+      const device::cuda::KernelInfo& info = cuda_->kernels()[kernel++];
+      if (info.local_bytes > 0)
+        p.causes.push_back(fmt::format("{}: {} bytes of local memory a thread (spills)", info.name,
+                                       info.local_bytes));
+      const double slots =
+          static_cast<double>(cuda_->info().sm_count) * std::max(info.resident_ctas, 1);
+      const double waves = static_cast<double>(launch->grid.count()) / slots;
+      const double used = waves / std::ceil(waves);
+      if (used < 0.9)
+        p.causes.push_back(fmt::format("{}: {} CTAs fill {:.0f} % of {:.0f} waves of {:.0f}",
+                                       info.name, launch->grid.count(), 100 * used,
+                                       std::ceil(waves), slots));
+    }
+    if (p.throttle_reasons & 0x4) p.causes.push_back("the card was at its power limit");
+  }
+
+  static void judge(Verdict& verdict, const Performance& p) {
+    if (p.verified != p.launches) {
+      verdict.reason = "not-verified";
+      verdict.message = fmt::format("{} of {} timed outputs were verified", p.verified, p.launches);
+    } else if (p.implausible) {
+      verdict.reason = "implausible";
+      verdict.message =
+          fmt::format("{:.4g} ms is less than this card needs for the work ({:.4g} ms): not ranked",
+                      p.candidate_ms, p.floor_ms);
+    } else if (p.baseline_ms <= 0) {
+      verdict.reason = "no-baseline";
+      verdict.message = fmt::format(
+          "{:.4g} ms, {:.0f} % of the speed of light; no library is known for this task",
+          p.candidate_ms, 100 * p.speed_of_light);
+    } else {
+      const bool frontier = p.speedup >= 1;
+      verdict.level = frontier ? Level::frontier : Level::strategy;
+      verdict.reason = frontier ? "frontier" : "below-frontier";
+      verdict.message = fmt::format(
+          "{:.4g} ms against {:.4g} ms of {}: {:.3f} of its speed [{:.3f}, {:.3f}], {:.0f} % of "
+          "the speed of light",
+          p.candidate_ms, p.baseline_ms, p.baseline, p.speedup, p.speedup_low, p.speedup_high,
+          100 * p.speed_of_light);
+    }
+  }
+
+  const EvalRequest& request_;
+  const GpuRequest& gpu_;
+  device::CudaOptions device_options_;
+  std::unique_ptr<device::CudaDevice> cuda_, oracle_;
+  plan::LaunchPlan plan_;
+  std::vector<Stage> stages_;
+  std::vector<toolchain::Diagnostic> diagnostics_;
+  std::optional<Verdict> emulated_;
+  std::string not_emulated_;
+};
+
+}  // namespace
+
+Result<Verdict> evaluate_on_gpu(const EvalRequest& request, const GpuRequest& gpu) {
+  return GpuTrial(request, gpu).run();
+}
+
+}  // namespace ptxbench::bench

@@ -1,0 +1,26 @@
+// The worker's own kernels, as PTX inside its program: the driver assembles them for the card.
+#include <cstdint>
+
+extern "C" {
+
+__global__ void ptxbench_empty() {}
+
+// The self-test: y[i] = 3 x[i] + i through shared memory, so that a card in a bad state shows.
+__global__ void ptxbench_self_test(const uint32_t* x, uint32_t* y, uint32_t n) {
+  __shared__ uint32_t mirror[256];
+  const uint32_t i = blockIdx.x * 256 + threadIdx.x;
+  mirror[255 - threadIdx.x] = i < n ? x[i] : 0;
+  __syncthreads();
+  if (i < n) y[i] = 3 * mirror[255 - threadIdx.x] + i;
+}
+
+// Fills the shared memory of an SM with NaN in every format, so that reading what was never
+// written does not find a predecessor's values.
+__global__ void ptxbench_dirty_shared(uint32_t words, uint32_t* sink) {
+  extern __shared__ uint32_t memory[];
+  for (uint32_t i = threadIdx.x; i < words; i += blockDim.x) memory[i] = 0xffffffffu;
+  __syncthreads();
+  if (memory[(threadIdx.x * 97) % words] == 0) *sink = 1;  // keeps the stores
+}
+
+}  // extern "C"

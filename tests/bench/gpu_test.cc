@@ -1,0 +1,248 @@
+// The GPU path without a GPU: the fp64 kernel on the emulator, timing with programs of a few lines,
+// and a whole evaluation against the project's emulated driver.
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "base/temp_dir.h"
+#include "bench/gpu/evaluate_gpu.h"
+#include "bench/gpu/reference.h"
+#include "gemm_data.h"
+
+namespace ptxbench::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using device::cuda::Timing;
+
+std::vector<double> fp64(const std::vector<Tensor>& inputs, int64_t m, int64_t n, int64_t k) {
+  const auto words = [](const Tensor& t) {
+    return std::span<const uint16_t>(reinterpret_cast<const uint16_t*>(t.bytes.data()),
+                                     t.bytes.size() / 2);
+  };
+  std::vector<double> c(static_cast<size_t>(m * n), NAN);
+  auto done = gemm_fp64(words(inputs[0]), words(inputs[1]), m, n, k, 2,
+                        [&](int64_t first, int64_t, std::span<const double> block) {
+                          std::copy(block.begin(), block.end(), c.begin() + first * n);
+                        });
+  EXPECT_TRUE(done.ok()) << done.error().to_string();
+  return c;
+}
+
+TEST(GpuReference, EqualsTheCpusAtRaggedSizes) {
+  const int64_t m = 70, n = 96, k = 100;
+  const AxisValues axes = {{"M", m}, {"N", n}, {"K", k}};
+  const auto inputs = make_inputs(gemm_definition(), axes, Seed{1, 2}, 1).take();
+  const std::vector<double> expected = fp64(inputs, m, n, k);
+  auto emulator = device::make_emu_device("h200");
+  std::vector<double> actual;
+  {
+    const ReferenceOnDevice on_device(*emulator);
+    actual = fp64(inputs, m, n, k);
+  }
+  EXPECT_EQ(ReferenceOnDevice::current(), nullptr);
+  double scale = 0;
+  for (const double x : expected) scale = std::max(scale, std::abs(x));
+  ASSERT_GT(scale, 1);
+  for (size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(actual[i], expected[i], 1e-13 * scale) << i;
+}
+
+// Answers from a script; remembers what it was asked.
+class Scripted : public Contestant {
+ public:
+  Scripted(std::string name, std::vector<std::string>* log) : name_(std::move(name)), log_(log) {}
+  Result<void> upload(uint32_t set, std::span<const device::Binding> arguments) override {
+    inputs[set] = arguments[0].bytes[0];
+    return {};
+  }
+  Result<double> run(uint32_t set, Timing timing) override {
+    EXPECT_EQ(ran.count(set) != 0 && set < 1000, false) << "a set is timed once";
+    if (timing != Timing::none) ran.insert(set);
+    if (timing == Timing::kernel && set < 1000) log_->push_back(name_);
+    return timing == Timing::kernel ? ms : 10 * ms;
+  }
+  Result<std::vector<plan::Finding>> check(uint32_t) override { return findings; }
+  Result<void> download(uint32_t set, uint32_t, std::span<uint8_t> bytes) override {
+    bytes[0] = static_cast<uint8_t>(inputs[set] + (set == odd_set ? 1 : 0));
+    return {};
+  }
+  Result<void> release(uint32_t set) override {
+    ran.erase(set);
+    return {};
+  }
+  std::string description() override { return name_; }
+
+  double ms = 1;
+  uint32_t odd_set = 99;
+  std::map<uint32_t, uint8_t> inputs;
+  std::set<uint32_t> ran;
+  std::vector<plan::Finding> findings;
+
+ private:
+  std::string name_;
+  std::vector<std::string>* log_;
+};
+
+TEST(GpuTiming, TakesTurnsAndKeepsOutputsThatDiffer) {
+  std::vector<std::string> log;
+  Scripted a("a", &log), b("b", &log);
+  b.ms = 3;
+  a.odd_set = 2;
+  TimingOptions options;
+  options.warm_ms = 0;
+  TimingDevice timing("test", a, &b, options, "");
+  std::vector<uint8_t> in = {5}, out = {0};
+  const device::Binding bindings[] = {{in, true, true}, {out, false, false}};
+  ASSERT_TRUE(timing.replay({}, bindings, {}).ok());
+  EXPECT_EQ(log, (std::vector<std::string>{"a", "b", "b", "a", "a", "b", "b", "a"}));
+  EXPECT_EQ(timing.first_ms, std::vector<double>(4, 1.0));
+  EXPECT_EQ(timing.second_ms, std::vector<double>(4, 3.0));
+  EXPECT_EQ(timing.first_host_ms, std::vector<double>(1, 10.0));
+  EXPECT_EQ(out[0], 5);
+  EXPECT_EQ(timing.equal, 3u);  // of four further outputs one differs
+  ASSERT_EQ(timing.others.size(), 1u);
+  EXPECT_EQ(timing.others[0].at(1)[0], 6);
+  EXPECT_EQ(timing.second_outputs.at(1)[0], 5);
+}
+
+TEST(GpuTiming, FatalFindingsOfAnyLaunchAreHandedOn) {
+  std::vector<std::string> log;
+  Scripted a("a", &log);
+  plan::Finding f;
+  f.kind = "out-of-bounds";
+  a.findings.push_back(f);
+  TimingOptions options;
+  options.warm_ms = 0;
+  TimingDevice timing("test", a, nullptr, options, "");
+  std::vector<uint8_t> in = {5}, out = {0};
+  const device::Binding bindings[] = {{in, true, true}, {out, false, false}};
+  auto run = timing.replay({}, bindings, {});
+  ASSERT_TRUE(run.ok());
+  EXPECT_EQ(run->findings.size(), 5u);
+  EXPECT_TRUE(timing.second_ms.empty());
+}
+
+TEST(GpuTiming, RatioAndItsInterval) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
+  std::vector<double> a, b;
+  for (int i = 0; i < 40; ++i) a.push_back(1 + 0.01 * (i % 5)), b.push_back(2 + 0.02 * (i % 7));
+  const RatioInterval r = ratio_of_medians(a, b);
+  EXPECT_DOUBLE_EQ(r.ratio, 2.06 / 1.02);
+  EXPECT_LT(r.low, r.ratio + 1e-12);
+  EXPECT_GT(r.high, r.ratio - 1e-12);
+  EXPECT_GT(r.low, 1.9);
+  EXPECT_LT(r.high, 2.15);
+  EXPECT_EQ(ratio_of_medians({}, {}).ratio, 0);
+}
+
+TEST(GpuTiming, RooflineOfAnH200) {
+  device::cuda::DeviceInfo h200;
+  h200.cc_major = 9;
+  h200.sm_count = 132;
+  h200.clock_khz = 1980000;
+  h200.memory_clock_khz = 3201000;
+  h200.bus_bits = 6144;
+  // 1070 TFLOP/s of bf16 at 1.98 GHz, twice that of e4m3; 4.917 TB/s.
+  EXPECT_NEAR(roofline_ms(h200, 1.0705e12, "bf16.bf16.f32", 1e6), 1.0, 0.001);
+  EXPECT_NEAR(roofline_ms(h200, 2.1411e12, "e4m3.e4m3.f32", 1e6), 1.0, 0.001);
+  EXPECT_NEAR(roofline_ms(h200, 1e9, "bf16.bf16.f32", 4.917e9), 1.0, 0.001);
+  EXPECT_EQ(roofline_ms({}, 1e12, "bf16.bf16.f32", 1e9), 0);
+}
+
+class OnEmulatedDriver : public ::testing::Test {
+ protected:
+  OnEmulatedDriver() {
+    request_.task = TaskSuite::open(fs::path(PTXBENCH_SOURCE_DIR) / "tasks")
+                        .take()
+                        .load("gemm_n7168_k5120")
+                        .take();
+    request_.axes = {{"M", 70}, {"N", 128}, {"K", 128}};
+    request_.held_out = false;
+    request_.threads = 2;
+    gpu_.device.worker.driver = std::string(PTXBENCH_BUILD_DIR) + "/lib/emulate/libcuda.so.1";
+    gpu_.device.launch_s = 60;
+    gpu_.timing.launch_s = 60;
+    gpu_.timing.emulated = true;
+    gpu_.timing.groups = 2;
+    gpu_.timing.launches = 2;
+    gpu_.timing.warm_ms = 0;
+  }
+  void extract(const std::string& source) {
+    request_.extraction = extract_file((fs::path(PTXBENCH_SOURCE_DIR) / source).string()).take();
+    ASSERT_TRUE(request_.extraction.ok);
+  }
+  // Source to plan, as on the machine that records.
+  void as_plan() {
+    auto emulator = device::make_emu_device("h200");
+    auto recording = compile_and_record(request_, real_services(*emulator));
+    ASSERT_TRUE(recording.ok()) << recording.error().to_string();
+    ASSERT_FALSE(recording->verdict);
+    request_.extraction.candidate.kind = Candidate::Kind::plan;
+    request_.extraction.candidate.plan = recording->plan;
+  }
+  EvalRequest request_;
+  GpuRequest gpu_;
+};
+
+TEST_F(OnEmulatedDriver, AnHonestPlanIsTimedAndEveryOutputVerified) {
+  extract("examples/candidates/gemm_bf16.md");
+  as_plan();
+  auto v = evaluate_on_gpu(request_, gpu_);
+  ASSERT_TRUE(v.ok()) << v.error().to_string();
+  EXPECT_EQ(v->level, Level::strategy) << v->message;
+  EXPECT_EQ(v->reason, "no-baseline") << v->message;
+  EXPECT_EQ(v->label, "Correct");
+  EXPECT_EQ(v->evidence.level, "executed");
+  EXPECT_EQ(v->device.rfind("cuda-emulated:0", 0), 0u);
+  ASSERT_TRUE(v->performance);
+  EXPECT_EQ(v->performance->launches, 6u);  // two groups of two launches and one end to end
+  EXPECT_EQ(v->performance->verified, 6u);
+  EXPECT_GT(v->performance->candidate_ms, 0);
+  EXPECT_GT(v->performance->floor_ms, 0);
+  bool counts_equal = false, emulated = false;
+  for (const std::string& note : v->notes) {
+    counts_equal |= note == "executed instructions of 4 families equal the emulator's";
+    emulated |= note == "on the emulator: level 5, not-timed, Correct";
+  }
+  EXPECT_TRUE(counts_equal) << ::testing::PrintToString(v->notes);
+  EXPECT_TRUE(emulated) << ::testing::PrintToString(v->notes);
+}
+
+TEST_F(OnEmulatedDriver, WhatTheEmulatorFindsLowersTheLevelNotTheLabel) {
+  extract("examples/candidates/missing_proxy_fence.cu");
+  as_plan();
+  auto v = evaluate_on_gpu(request_, gpu_);
+  ASSERT_TRUE(v.ok()) << v.error().to_string();
+  EXPECT_EQ(v->level, Level::execution);
+  EXPECT_EQ(v->reason, "latent-protocol-breach");
+  EXPECT_EQ(v->message.rfind("on the emulator: ", 0), 0u);
+  EXPECT_EQ(v->label, "Correct");
+  EXPECT_FALSE(v->performance);
+}
+
+TEST_F(OnEmulatedDriver, WrongValuesAreNotTimed) {
+  extract("examples/candidates/k_tail_dropped.cu");
+  as_plan();
+  gpu_.emulate = false;
+  auto v = evaluate_on_gpu(request_, gpu_);
+  ASSERT_TRUE(v.ok()) << v.error().to_string();
+  EXPECT_EQ(v->level, Level::numerics);
+  EXPECT_EQ(v->label, "Numerical error");
+  EXPECT_FALSE(v->performance);
+}
+
+TEST_F(OnEmulatedDriver, NoDriverIsOneClearLine) {
+  extract("examples/candidates/gemm_bf16.md");
+  gpu_.device.worker.driver = "/nowhere/libcuda.so.1";
+  auto v = evaluate_on_gpu(request_, gpu_);
+  ASSERT_FALSE(v.ok());
+  EXPECT_EQ(v.error().kind, "no-driver");
+  EXPECT_EQ(v.error().message.find('\n'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ptxbench::bench
