@@ -21,9 +21,15 @@ evaluate() {  # evaluate PLAN ARGUMENTS...: the verdict goes to $out/PLAN.json
 
 case $stages in *candidates*)
 echo "== candidates at the smoke size: card and emulator"
+# Three at a time: these sizes are not about time. Alone and last the one that occupies the card.
 for plan in plans/*.smoke.plan; do
-  evaluate "$(basename "$plan" .plan)" --task gemm_n7168_k5120 --workload smoke --groups 2
+  name=$(basename "$plan" .plan)
+  [ "$name" = wrong_tx_count.cu.smoke ] && continue
+  while [ "$(jobs -rp | wc -l)" -ge 3 ]; do sleep 0.05; done
+  evaluate "$name" --task gemm_n7168_k5120 --workload smoke --groups 1 &
 done
+wait
+evaluate wrong_tx_count.cu.smoke --task gemm_n7168_k5120 --workload smoke --timeout 4
 python3 - "$out" expected.json <<'PY' || bad=1
 import glob, json, os, re, sys
 out, wanted = sys.argv[1], {c["file"]: c for c in json.load(open(sys.argv[2]))["candidates"]}
@@ -40,26 +46,29 @@ for path in sorted(glob.glob(out + "/*.smoke.txt")):
         continue
     notes = [n for n in v["notes"] if n.startswith("on the emulator: ")]
     level, reason, label = re.match(r"on the emulator: level (\d), ([\w-]+), ([\w ]+)", notes[0]).groups() if notes else ("-", "-", "-")
-    same = label == v["label"]
+    # What the emulator calls latent may break on a card: it said so, and the card shows it.
+    foretold = reason.startswith("latent-") and label == "Correct" and v["label"] != "Correct"
+    same = label == v["label"] or foretold
     bad |= not same
     if name in wanted and wanted[name]["label"] != label and notes:
         print(f"{name}: the emulator's label {label} is not the expected one")
         bad = 1
     hidden = sorted({f["kind"] for f in v["findings"] if f["severity"] in ("latent", "repaired")})
     print(f"{name:28} {v['label']:26} {level + ', ' + reason:36} {str(v['level']) + ', ' + v['reason']:30}"
-          f"{'' if same else '  LABELS DIFFER: emulator ' + label}{'  hidden by silicon: ' + ', '.join(hidden) if hidden else ''}")
+          f"{'' if same else '  LABELS DIFFER: emulator ' + label}{'  the latent hazard shows on this card' if foretold else ''}{'  hidden by silicon: ' + ', '.join(hidden) if hidden else ''}")
     for n in v["notes"]:
         if n.startswith("executed instructions differ"):
             print("   ", n)
             bad = 1
 equal = sum(any(n.startswith("executed instructions of") for n in json.load(open(p))["notes"]) for p in glob.glob(out + "/*.smoke.json") if "notes" in json.load(open(p)))
-print(f"instruction counts equal to the emulator's ledger in {equal} candidates")
+print(f"instruction counts equal to the emulator's ledger in {equal} candidates, different in none" if not bad else f"equal counts: {equal}")
+bad |= equal < 20
 sys.exit(bad)
 PY
 ;; esac
 
 case $stages in *ratio*)
-echo "== what is equal must be timed equal (12 groups, 48 pairs)"
+echo "== what is equal must be timed equal (4 groups, 48 pairs)"
 bin/gpu_ratio same plans/gemm_bf16.md.M8192.plan || bad=1
 bin/gpu_ratio same plans/gemm_bf16.md.M4096.plan || bad=1
 bin/gpu_ratio library 8192 7168 5120 bin/cublaslt_alone || bad=1

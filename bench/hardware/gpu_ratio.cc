@@ -25,7 +25,7 @@ using namespace ptxbench::bench;
 
 namespace {
 
-constexpr int kGroups = 12;
+constexpr int kGroups = 4, kLaunches = 12;
 
 // A program of its own with pipes for commands and answers.
 class Alone : public Contestant {
@@ -63,6 +63,7 @@ class Alone : public Contestant {
     auto found = ask(load_);
     return found.ok() ? Result<void>() : found.error();
   }
+  Result<void> clone(uint32_t, uint32_t) override { return {}; }
   Result<double> run(uint32_t, device::cuda::Timing) override { return ask("run"); }
   Result<std::vector<plan::Finding>> check(uint32_t) override {
     return std::vector<plan::Finding>();
@@ -99,7 +100,9 @@ struct Case {
 };
 
 int compare(Case& c, const std::string& bus_id) {
-  TimingDevice timing(c.name, *c.first, c.second.get(), TimingOptions(), bus_id);
+  TimingOptions options;
+  options.launches = kLaunches;
+  TimingDevice timing(c.name, *c.first, c.second.get(), options, bus_id);
   std::vector<device::Binding> bindings;
   for (size_t i = 0; i < c.arguments.size(); ++i) {
     const bool output = i + 1 == c.arguments.size();

@@ -63,6 +63,7 @@ Result<bench::Verdict> run(const EvalOptions& options, bench::EvalRequest& reque
     on_gpu.device.worker.device = *gpu;
     if (const char* driver = std::getenv("PTXBENCH_DRIVER")) on_gpu.device.worker.driver = driver;
     on_gpu.timing.groups = options.groups;
+    if (options.timeout_s > 0) on_gpu.device.launch_s = on_gpu.timing.launch_s = options.timeout_s;
     auto verdict = bench::evaluate_on_gpu(request, on_gpu);
     request.progress = nullptr;
     return verdict;

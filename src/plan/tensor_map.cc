@@ -109,15 +109,15 @@ Result<void> check(const TensorMapArgs& a) {
 // Words (64 bits): 0 address; 1 low half rank-1 (bits 4-6), type (7-10), interleave (11-12),
 // swizzle (13-14), NaN fill (15), high half stride 1; 2, 3 strides 2..4 in units of 16 bytes, bits
 // 32-35 of each in nibbles from bit 32 of word 3; 4-6 dimensions - 1; 6 from bit 32 element strides
-// - 1 by 3 bits, top byte and word 7 box - 1; 8 box bytes; 9 alignment of the swizzle pattern. The
-// place of L2 promotion (word 1, bits 21-22) is ours: it was not recorded and nothing here depends
-// on it.
+// - 1 by 3 bits, top byte and word 7 box - 1; 8 box bytes; 9 alignment of the swizzle pattern. L2
+// promotion (word 1, bits 17-18) as an H200's driver encodes 256 bytes; that 64 and 128 are 1 and 2
+// there is taken from the order of the enumeration.
 std::array<uint8_t, 128> encode(const TensorMapArgs& a) {
   std::array<uint64_t, 16> w{};
   w[0] = a.global_address;
   w[1] = uint64_t{a.rank - 1} << 4 | uint64_t{kTypeCode[static_cast<int>(a.type)]} << 7 |
          static_cast<uint64_t>(a.interleave) << 11 | static_cast<uint64_t>(a.swizzle) << 13 |
-         uint64_t{a.nan_fill} << 15 | uint64_t{a.l2_promotion} << 21;
+         uint64_t{a.nan_fill} << 15 | uint64_t{a.l2_promotion} << 17;
   for (uint32_t i = 0; i + 1 < a.rank; ++i) {
     uint64_t units = a.strides[i] >> 4;
     w[1 + (i + 1) / 2] |= (units & 0xffffffff) << (i % 2 ? 0 : 32);
@@ -152,7 +152,7 @@ Result<TensorMapArgs> decode(const uint8_t* descriptor) {
   a.interleave = static_cast<MapInterleave>((w[1] >> 11) & 3);
   a.swizzle = static_cast<MapSwizzle>((w[1] >> 13) & 3);
   a.nan_fill = (w[1] >> 15) & 1;
-  a.l2_promotion = (w[1] >> 21) & 3;
+  a.l2_promotion = (w[1] >> 17) & 3;
   for (uint32_t i = 0; i + 1 < a.rank; ++i) {
     uint64_t low = (w[1 + (i + 1) / 2] >> (i % 2 ? 0 : 32)) & 0xffffffff;
     uint64_t high = (w[3] >> (32 + 4 * i)) & 15;

@@ -58,6 +58,10 @@ class Scripted : public Contestant {
     inputs[set] = arguments[0].bytes[0];
     return {};
   }
+  Result<void> clone(uint32_t set, uint32_t from) override {
+    inputs[set] = inputs.at(from);
+    return {};
+  }
   Result<double> run(uint32_t set, Timing timing) override {
     EXPECT_EQ(ran.count(set) != 0 && set < 1000, false) << "a set is timed once";
     if (timing != Timing::none) ran.insert(set);

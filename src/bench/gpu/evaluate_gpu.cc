@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/demangle.h"
 #include "base/stopwatch.h"
 #include "bench/feedback.h"
 #include "bench/gpu/reference.h"
@@ -124,6 +125,7 @@ class GpuTrial {
     request.extraction.ok = true;
     request.extraction.candidate.kind = Candidate::Kind::plan;
     request.extraction.candidate.plan = plan_;
+    request.tensor = plan::TensorMode::hw;  // the silicon's own
     request.held_out = false;
     request.dependence = false;
     request.timeout_s = device_options_.launch_s;
@@ -187,13 +189,27 @@ class GpuTrial {
                     emulated_->reason, emulated_->label);
     if (emulated_->axes != verdict.axes) line += ", at the smoke size";
     verdict.notes.push_back(line);
-    if (emulated_->axes == verdict.axes) compare_counts(verdict);
+    if (comparable(verdict)) compare_counts(verdict);
     for (const plan::Finding& f : emulated_->findings) verdict.findings.push_back(f);
-    if (emulated_->level < verdict.level) {
+    // A card only shows that it hangs, the emulator why.
+    const bool explains = verdict.reason == "timeout" && emulated_->reason == "deadlock";
+    if (emulated_->level < verdict.level || explains) {
       verdict.level = emulated_->level;
       verdict.reason = emulated_->reason;
       verdict.message = "on the emulator: " + emulated_->message;
     }
+  }
+
+  // Ledger and counters saw the same work: the replay ended, and no launch was left out of the
+  // ledger because nobody used its results.
+  bool comparable(const Verdict& verdict) const {
+    if (emulated_->axes != verdict.axes || !emulated_->correctness || !verdict.correctness)
+      return false;
+    return std::none_of(emulated_->findings.begin(), emulated_->findings.end(),
+                        [](const plan::Finding& f) {
+                          return f.kind == "result-unused" || f.kind == "out-of-bounds" ||
+                                 f.kind == "write-to-input";
+                        });
   }
 
   // Both counted the same plan: what the card executed must be what the emulator did. Warps of
@@ -323,12 +339,15 @@ class GpuTrial {
       if (d.severity == toolchain::Diagnostic::Severity::advisory)
         p.causes.push_back(fmt::format("ptxas {}: {}", d.code, d.text));
     size_t kernel = 0;
+    const auto name = [](const device::cuda::KernelInfo& info) {
+      return demangled_function(info.name);
+    };
     for (const plan::Step& step : plan_.steps) {
       const auto* launch = std::get_if<plan::Launch>(&step);
       if (launch == nullptr || kernel >= cuda_->kernels().size()) continue;
       const device::cuda::KernelInfo& info = cuda_->kernels()[kernel++];
       if (info.local_bytes > 0)
-        p.causes.push_back(fmt::format("{}: {} bytes of local memory a thread (spills)", info.name,
+        p.causes.push_back(fmt::format("{}: {} bytes of local memory a thread (spills)", name(info),
                                        info.local_bytes));
       const double slots =
           static_cast<double>(cuda_->info().sm_count) * std::max(info.resident_ctas, 1);
@@ -336,7 +355,7 @@ class GpuTrial {
       const double used = waves / std::ceil(waves);
       if (used < 0.9)
         p.causes.push_back(fmt::format("{}: {} CTAs fill {:.0f} % of {:.0f} waves of {:.0f}",
-                                       info.name, launch->grid.count(), 100 * used,
+                                       name(info), launch->grid.count(), 100 * used,
                                        std::ceil(waves), slots));
     }
     if (p.throttle_reasons & 0x4) p.causes.push_back("the card was at its power limit");

@@ -25,6 +25,7 @@ class WorkerContestant : public Contestant {
       PB_RETURN_IF_ERROR(worker_->upload(set, i, arguments[i].bytes, arguments[i].read_only));
     return {};
   }
+  Result<void> clone(uint32_t set, uint32_t from) override { return worker_->clone(set, from); }
   Result<double> run(uint32_t set, Timing timing) override {
     const bool timed = timing != Timing::none;
     PB_ASSIGN_OR_RETURN(const device::cuda::Ran ran,
@@ -117,8 +118,9 @@ Result<plan::RunResult> TimingDevice::replay(const plan::LaunchPlan&,
   std::vector<Contestant*> both = {&first_};
   if (second_ != nullptr) both.push_back(second_);
   for (Contestant* c : both) {
-    if (!warmed_) PB_RETURN_IF_ERROR(c->upload(kWarmSet, arguments));
-    for (uint32_t set = 0; set < sets; ++set) PB_RETURN_IF_ERROR(c->upload(set, arguments));
+    PB_RETURN_IF_ERROR(c->upload(0, arguments));
+    if (!warmed_) PB_RETURN_IF_ERROR(c->clone(kWarmSet, 0));
+    for (uint32_t set = 1; set < sets; ++set) PB_RETURN_IF_ERROR(c->clone(set, 0));
   }
   // The first timed run of a library tries its algorithms: not one of those that count.
   if (!warmed_) {

@@ -28,6 +28,8 @@ class Contestant {
  public:
   virtual ~Contestant() = default;
   virtual Result<void> upload(uint32_t set, std::span<const device::Binding> arguments) = 0;
+  // A further set with the contents that `from` has now, at other addresses.
+  virtual Result<void> clone(uint32_t set, uint32_t from) = 0;
   // Milliseconds of one run.
   virtual Result<double> run(uint32_t set, device::cuda::Timing timing) = 0;
   virtual Result<std::vector<plan::Finding>> check(uint32_t set) = 0;

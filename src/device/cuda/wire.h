@@ -25,7 +25,8 @@ enum class Op : uint8_t {
   download,
   release,
   self_test,
-  describe
+  describe,
+  clone
 };
 
 // A call of the driver that failed. Which of them are the candidate's doing says is_fault().
@@ -84,6 +85,9 @@ struct BufferSetup {
   bool upload = false;  // from the arena at `arena_at`; else filled with `pattern`
   uint64_t arena_at = 0;
   uint16_t pattern = 0;
+};
+struct Clone {  // all arguments of `set` as further buffers with the same contents
+  uint32_t set = 0, from = 0;
 };
 
 enum class Timing : uint8_t {
@@ -197,6 +201,7 @@ PTXBENCH_WIRE(KernelInfo, m.name, m.registers, m.local_bytes, m.static_shared, m
               m.resident_ctas)
 PTXBENCH_WIRE(Loaded, m.failure, m.description, m.kernels, m.state_bytes)
 PTXBENCH_WIRE(BufferSetup, m.set, m.argument, m.bytes, m.read_only, m.upload, m.arena_at, m.pattern)
+PTXBENCH_WIRE(Clone, m.set, m.from)
 PTXBENCH_WIRE(Run, m.set, m.timing, m.cold, m.dirty)
 PTXBENCH_WIRE(Ran, m.failure, m.ms)
 PTXBENCH_WIRE(Damage, m.buffer, m.offset, m.bytes)

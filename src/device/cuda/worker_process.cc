@@ -223,6 +223,12 @@ Result<void> Worker::fill(uint32_t set, uint32_t argument, uint64_t bytes, uint1
   return {};
 }
 
+Result<void> Worker::clone(uint32_t set, uint32_t from) {
+  PB_ASSIGN_OR_RETURN(const SetId done, ask<SetId>(Op::clone, Clone{set, from}));
+  static_cast<void>(done);
+  return {};
+}
+
 Result<Ran> Worker::run(const Run& run, double seconds) { return ask<Ran>(Op::run, run, seconds); }
 
 Result<Checked> Worker::check(uint32_t set) { return ask<Checked>(Op::check, SetId{set}); }

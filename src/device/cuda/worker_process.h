@@ -41,6 +41,8 @@ class Worker {
   Result<void> upload(uint32_t set, uint32_t argument, std::span<const uint8_t> bytes,
                       bool read_only);
   Result<void> fill(uint32_t set, uint32_t argument, uint64_t bytes, uint16_t pattern);
+  // Further buffers with the contents that `from` has now.
+  Result<void> clone(uint32_t set, uint32_t from);
   // Error "timeout" when `seconds` passed: the worker is dead then. Error "gpu-lost" when the
   // worker died by itself.
   Result<Ran> run(const Run& run, double seconds);

@@ -111,6 +111,26 @@ Result<SetId> Session::set_up(const BufferSetup& request) {
   return SetId{request.set};
 }
 
+Result<SetId> Session::clone(const Clone& request) {
+  auto from = sets_.find(request.from);
+  if (from == sets_.end()) return Error{"infrastructure", "no such set of buffers"};
+  Set set;
+  for (const auto& [index, argument] : from->second) {
+    const uint64_t bytes = argument.buffer.bytes();
+    PB_ASSIGN_OR_RETURN(GuardedBuffer buffer,
+                        GuardedBuffer::create(context_, argument.buffer.name(), bytes));
+    const CUresult code = context_.driver().cuMemcpyDtoDAsync_v2(
+        buffer.address(), argument.buffer.address(), bytes, context_.stream());
+    if (code != CUDA_SUCCESS) return driver_error(context_.driver(), "copying a buffer", code);
+    set.emplace(index, Argument{std::move(buffer), argument.read_only, argument.hash});
+  }
+  if (const CUresult code = context_.synchronize(); code != CUDA_SUCCESS)
+    return driver_error(context_.driver(), "copying a buffer", code);
+  sets_.erase(request.set);
+  sets_.emplace(request.set, std::move(set));
+  return SetId{request.set};
+}
+
 Result<std::vector<CUdeviceptr>> Session::addresses(uint32_t set) {
   auto found = sets_.find(set);
   if (found == sets_.end()) return Error{"infrastructure", "no such set of buffers"};
@@ -278,6 +298,8 @@ Result<std::vector<uint8_t>> Session::answer(const std::vector<uint8_t>& request
     case Op::buffer:
       return serve.template operator()<BufferSetup>(
           [&](const BufferSetup& in) { return set_up(in); });
+    case Op::clone:
+      return serve.template operator()<Clone>([&](const Clone& in) { return clone(in); });
     case Op::run:
       return serve.template operator()<Run>([&](const Run& in) { return run(in); });
     case Op::check:

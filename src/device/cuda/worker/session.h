@@ -31,6 +31,7 @@ class Session {
   Result<Loaded> load(const LoadPlan& request);
   Result<Loaded> load(const LoadLibrary& request);
   Result<SetId> set_up(const BufferSetup& request);
+  Result<SetId> clone(const Clone& request);
   Result<Ran> run(const Run& request);
   Result<Checked> check(const SetId& request);
   Result<SetId> download(const Download& request);
