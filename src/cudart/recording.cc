@@ -52,6 +52,10 @@ bool read_map(wire::Reader& in, std::string_view payload, Recording& out) {
   a.swizzle = static_cast<plan::MapSwizzle>(in.get<uint8_t>());
   a.l2_promotion = in.get<uint8_t>();
   a.nan_fill = in.get<uint8_t>() != 0;
+  a.im2col = in.get<uint8_t>() != 0;
+  a.pixels = in.get<uint32_t>();
+  for (int32_t& v : a.lower) v = in.get<int32_t>();
+  for (int32_t& v : a.upper) v = in.get<int32_t>();
   if (!in.ok() || serial != out.maps.size() || out.maps.size() >= kMaxMaps || a.rank < 1 ||
       a.rank > 5 || a.type > plan::MapType::tf32_ftz || a.interleave > plan::MapInterleave::b32 ||
       a.swizzle > plan::MapSwizzle::b128 || !plan::check(a).ok())

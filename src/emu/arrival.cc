@@ -43,8 +43,35 @@ void join(Observed& into, const Observed& from) {
   for (size_t i = 0; i < from.size(); i++) into[i] = std::max(into[i], from[i]);
 }
 
+void KnownInits::set(uint32_t index) {
+  if (bits.size() <= index / 64) bits.resize(index / 64 + 1);
+  bits[index / 64] |= uint64_t{1} << index % 64;
+}
+
+bool KnownInits::has(uint32_t index) const {
+  return index / 64 < bits.size() && (bits[index / 64] >> index % 64 & 1);
+}
+
+void KnownInits::join(const KnownInits& from) {
+  if (bits.size() < from.bits.size()) bits.resize(from.bits.size());
+  for (size_t i = 0; i < from.bits.size(); i++) bits[i] |= from.bits[i];
+}
+
+void Executor::check_init_order(Warp& w, Cta& c, uint32_t offset, uint32_t lanes) {
+  if (&c == w.cta) return;
+  const auto it = c.mbarriers.find(offset);
+  if (it != c.mbarriers.end() && w.known_inits.has(it->second.init_index)) return;
+  report(w, "mbarrier-init-unordered", plan::HazardClass::latent, lanes,
+         fmt::format("{} is used from another CTA, and nothing orders this behind its "
+                     "initialisation",
+                     shared_symbol(c, offset)),
+         "a cluster barrier (arrive.release, wait.acquire) between mbarrier.init and the first use "
+         "by other CTAs",
+         offset, shared_symbol(c, offset));
+}
+
 void Executor::stamp_arrival(Cta& c, uint32_t offset, uint32_t bytes, const LiveBarrier& barrier) {
-  if (bytes == 0 || barrier.id >= (1u << (32 - kPhaseBits))) return;
+  if (bytes == 0 || c.arrivals.empty() || barrier.id >= (1u << (32 - kPhaseBits))) return;
   // Known complete once the current phase has ended.
   uint32_t stamp = barrier.id << kPhaseBits |
                    (static_cast<uint32_t>(barrier.phase() + 1) & ((1u << kPhaseBits) - 1));

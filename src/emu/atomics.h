@@ -8,12 +8,16 @@
 
 namespace ptxbench::emu {
 
-enum class AtomicOp : uint8_t { add, min, max, and_, or_, xor_, exch, cas, inc, dec };
+enum class AtomicOp : uint8_t { add, min, max, inc, dec, and_, or_, xor_, exch, cas };
 
-// The operation of an atom/red instruction; false: not implemented for this type.
-bool atomic_op(const ptx::Modifiers& mods, ptx::Type type, AtomicOp* op);
+// The operation that the modifiers name; false: none.
+bool atomic_op(const ptx::Modifiers& mods, AtomicOp* op);
+// Whether atom and red have it for the type.
+bool exists(AtomicOp op, ptx::Type type);
 
-// old -> new. b: the operand; c: the second operand of cas (b is compared, c is stored).
-uint64_t atomic_result(AtomicOp op, ptx::Type type, uint64_t old, uint64_t b, uint64_t c);
+// old -> new, for types of up to 64 bits. b: the operand; c: the second operand of cas (b is
+// compared, c is stored). flush: an f32 addition in global memory, which flushes subnormals.
+uint64_t atomic_result(AtomicOp op, ptx::Type type, uint64_t old, uint64_t b, uint64_t c,
+                       bool flush = false);
 
 }  // namespace ptxbench::emu

@@ -7,19 +7,12 @@
 
 #include "emu/address.h"
 #include "emu/decoder.h"
+#include "emu/isa.h"
 #include "ptx/def_use.h"
 #include "ptx/parser.h"
 
 namespace ptxbench::emu {
 namespace {
-
-uint32_t builtin_named(const std::string& name) {
-  if (name == "vprintf") return kVprintf;
-  if (name == "__assertfail") return kAssertFail;
-  if (name == "malloc") return kMalloc;
-  if (name == "free") return kFree;
-  return kNoBuiltin;
-}
 
 using ptx::Mod;
 using ptx::Op;
@@ -283,12 +276,13 @@ Result<std::shared_ptr<Kernel>> Decoder::run(const std::string& name) {
   }
   for (uint32_t pc : call_sites_) {
     MicroOp& op = kernel_->code[pc];
-    CallSite& site = kernel_->calls[op.extra];
-    const FunctionCode& callee = kernel_->functions[site.callee];
-    for (size_t a = 0; a < site.arguments.size() && a < callee.param_local.size(); a++)
-      site.arguments[a].callee = callee.param_local[a];
-    for (size_t r = 0; r < site.results.size() && r < callee.return_local.size(); r++)
-      site.results[r].callee = callee.return_local[r];
+    for (CallTarget& target : kernel_->calls[op.extra].targets) {
+      const FunctionCode& callee = kernel_->functions[target.callee];
+      for (size_t a = 0; a < target.arguments.size() && a < callee.param_local.size(); a++)
+        target.arguments[a].callee = callee.param_local[a];
+      for (size_t r = 0; r < target.results.size() && r < callee.return_local.size(); r++)
+        target.results[r].callee = callee.return_local[r];
+    }
   }
   // Dynamic shared memory follows the static part.
   kernel_->dynamic_shared_offset = align_up(kernel_->static_shared, kernel_->dynamic_shared_offset);
@@ -345,6 +339,7 @@ Result<void> Decoder::decode_function(uint32_t code_index) {
 
 Result<void> Decoder::decode_instruction(Scope& s, const Instruction& i) {
   s.next_temp32 = s.next_temp64 = 0;
+  if (const char* why = refused(i.op)) return unsupported(s, i, why);
   if (i.op == Op::mma) return mma(s, i);
   if (i.op == Op::wmma_mma || i.op == Op::wmma_load || i.op == Op::wmma_store) return wmma(s, i);
   bool done = false;
@@ -456,60 +451,6 @@ Result<void> Decoder::decode_branch(Scope& s, const Instruction& i) {
   return {};
 }
 
-Result<void> Decoder::decode_call(Scope& s, const Instruction& i) {
-  CallSite site;
-  const Operand* results = nullptr;
-  const Operand* target = nullptr;
-  const Operand* arguments = nullptr;
-  for (const Operand& o : i.operands) {
-    if (o.kind == Operand::Kind::list)
-      (target ? arguments : results) = &o;
-    else if (!target)
-      target = &o;
-  }
-  if (!target || target->kind != Operand::Kind::function)
-    return unsupported(s, i, "indirect calls are not supported");
-  auto offsets = [&](const Operand* from, std::vector<uint32_t>* at,
-                     std::vector<uint32_t>* bytes) -> bool {
-    if (!from) return true;
-    for (const Operand& o : from->elements) {
-      if (o.kind != Operand::Kind::variable || !o.is_local) return false;
-      const auto& list = o.is_param ? s.f->params : o.is_return ? s.f->returns : s.f->variables;
-      Place p = place(s, o);
-      if (p.kind != Place::Kind::local) return false;
-      at->push_back(static_cast<uint32_t>(p.offset));
-      bytes->push_back(static_cast<uint32_t>(list[o.index].size));
-    }
-    return true;
-  };
-  std::vector<uint32_t> arg_at, arg_bytes, res_at, res_bytes;
-  if (!offsets(results, &res_at, &res_bytes) || !offsets(arguments, &arg_at, &arg_bytes))
-    return unsupported(s, i, "call arguments outside .param space are not supported");
-  const ptx::Function& callee = module_->functions[target->index];
-  const uint32_t builtin = callee.is_declaration ? builtin_named(callee.name) : kNoBuiltin;
-  if (builtin != kNoBuiltin) {
-    site.builtin = builtin;
-    kernel_->prints |= builtin == kVprintf;
-    kernel_->allocates |= builtin == kMalloc || builtin == kFree;
-    site.argument_offsets = arg_at;
-    site.result_offset = res_at.empty() ? ~0u : res_at[0];
-    MicroOp& op = emit(s, i, ops::call_builtin);
-    op.extra = static_cast<uint32_t>(kernel_->calls.size());
-    kernel_->calls.push_back(std::move(site));
-    return {};
-  }
-  if (callee.is_declaration)
-    return unsupported(s, i, "the function called has no body (device runtime call?)");
-  PB_ASSIGN_OR_RETURN(site.callee, function_code(target->index));
-  for (size_t a = 0; a < arg_at.size(); a++) site.arguments.push_back({arg_at[a], 0, arg_bytes[a]});
-  for (size_t r = 0; r < res_at.size(); r++) site.results.push_back({res_at[r], 0, res_bytes[r]});
-  MicroOp& op = emit(s, i, ops::call);
-  op.extra = static_cast<uint32_t>(kernel_->calls.size());
-  kernel_->calls.push_back(std::move(site));
-  call_sites_.push_back(static_cast<uint32_t>(kernel_->code.size() - 1));
-  return {};
-}
-
 Result<void> Decoder::decode_barrier(Scope& s, const Instruction& i) {
   if (i.op == Op::bar_warp_sync) {
     PB_ASSIGN_OR_RETURN(Slot members, read(s, i, i.operands[0], Type::u32));
@@ -549,6 +490,21 @@ Result<void> Decoder::decode_barrier(Scope& s, const Instruction& i) {
   return {};
 }
 
+// fence.proxy.tensormap::generic: release names no map, acquire the one that will be used.
+Result<void> Decoder::decode_tensormap_fence(Scope& s, const Instruction& i) {
+  MemorySite m;
+  const bool acquire = i.mods.has(Mod::acquire);
+  if (acquire) {
+    if (i.operands.empty()) return unsupported(s, i, "an acquire names the map's address");
+    PB_ASSIGN_OR_RETURN(m, address(s, i, i.operands[0]));
+  }
+  MicroOp& op = emit(s, i, ops::tensormap_fence);
+  op.imm = acquire;
+  op.extra = static_cast<uint32_t>(kernel_->memories.size());
+  kernel_->memories.push_back(std::move(m));
+  return {};
+}
+
 Result<void> Decoder::decode_control(Scope& s, const Instruction& i, bool* done) {
   *done = true;
   switch (i.op) {
@@ -557,6 +513,10 @@ Result<void> Decoder::decode_control(Scope& s, const Instruction& i, bool* done)
       return decode_branch(s, i);
     case Op::call:
       return decode_call(s, i);
+    case Op::alloca:
+    case Op::stacksave:
+    case Op::stackrestore:
+      return decode_stack(s, i);
     case Op::ret:
       emit(s, i, s.f->is_entry ? ops::exit : ops::ret);
       return {};
@@ -594,6 +554,7 @@ Result<void> Decoder::decode_control(Scope& s, const Instruction& i, bool* done)
     }
     case Op::fence:
     case Op::membar: {
+      if (i.mods.has(Mod::tensormap_generic)) return decode_tensormap_fence(s, i);
       uint64_t async = i.mods.has(Mod::proxy) && i.mods.has(Mod::async) ? 1
                        : i.mods.has(Mod::mbarrier_init)                 ? 2
                                                                         : 0;

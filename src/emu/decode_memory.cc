@@ -1,12 +1,11 @@
-// Decoding of everything with an address: loads, stores, atomics, barriers in memory, asynchronous
-// copies, matrix moves and wgmma.
+// Decoding of what has an address: loads, stores, atomics, barriers in memory, matrix moves and
+// wgmma. Asynchronous copies: decode_async.cc.
 
 #include <fmt/format.h>
 
 #include "emu/address.h"
 #include "emu/atomics.h"
 #include "emu/decoder.h"
-#include "emu/tma.h"
 
 namespace ptxbench::emu {
 
@@ -147,28 +146,35 @@ Result<void> Decoder::load_store(Scope& s, const Instruction& i) {
 }
 
 Result<void> Decoder::atomic(Scope& s, const Instruction& i) {
-  bool has_result = i.op == Op::atom;
-  size_t at = has_result ? 1 : 0;
-  if (i.operands.size() < at + 2) return unsupported(s, i, "too few operands");
-  if (vector_length(i.mods) != 1) return unsupported(s, i, "vector atomics are not supported");
-  PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, i.operands[at]));
-  Type type = i.mods->types.empty() ? Type::none : i.mods->types.back();
+  const bool has_result = i.op == Op::atom;
+  const size_t at = has_result ? 1 : 0;
+  const int n = vector_length(i.mods);
+  const Type type = i.mods->types.empty() ? Type::none : i.mods->types.back();
   AtomicOp what;
-  if (!atomic_op(i.mods, type, &what))
-    return unsupported(s, i, "this atomic operation is not implemented");
+  if (!atomic_op(i.mods, &what) || !exists(what, type))
+    return unsupported(s, i, "this atomic operation does not exist for the type");
+  const size_t sources = what == AtomicOp::cas ? 2 : 1;
+  if (i.operands.size() < at + 1 + sources) return unsupported(s, i, "too few operands");
+  PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, i.operands[at]));
   m.element_bytes = static_cast<uint8_t>(ptx::bits(type) / 8);
-  Slot result = s.layout.sink;
-  if (has_result) {
-    PB_ASSIGN_OR_RETURN(result, write(s, i, i.operands[0]));
+  if (m.element_bytes * n > 32) return unsupported(s, i, "a vector of more than 32 bytes");
+  // Results first, then the operands, each n elements.
+  auto elements = [&](const Operand& o, bool written) -> Result<void> {
+    const ptx::OperandList single{o};
+    const auto& list = o.kind == Operand::Kind::vector ? o.elements : single;
+    if (static_cast<int>(list.size()) != n) return unsupported(s, i, "number of vector elements");
+    for (const Operand& e : list) {
+      PB_ASSIGN_OR_RETURN(Slot slot, written ? write(s, i, e) : read(s, i, e, type));
+      m.values.push_back(slot);
+    }
+    return {};
+  };
+  if (has_result && i.operands[0].kind != Operand::Kind::sink) {
+    PB_RETURN_IF_ERROR(elements(i.operands[0], true));
+  } else {
+    m.values.assign(static_cast<size_t>(n), s.layout.sink);
   }
-  m.values.push_back(result);
-  PB_ASSIGN_OR_RETURN(Slot b, read(s, i, i.operands[at + 1], type));
-  m.values.push_back(b);
-  if (what == AtomicOp::cas) {
-    if (i.operands.size() < at + 3) return unsupported(s, i, "cas needs two values");
-    PB_ASSIGN_OR_RETURN(Slot c, read(s, i, i.operands[at + 2], type));
-    m.values.push_back(c);
-  }
+  for (size_t k = 0; k < sources; k++) PB_RETURN_IF_ERROR(elements(i.operands[at + 1 + k], false));
   Space space = i.mods.space();
   if (!is_shared(space)) kernel_->communicates = true;
   int where = is_shared(space) ? 1 : space == Space::global ? 2 : 0;
@@ -176,7 +182,8 @@ Result<void> Decoder::atomic(Scope& s, const Instruction& i) {
   op.flags |= kMemorySite;
   op.extra = static_cast<uint32_t>(kernel_->memories.size());
   op.imm = static_cast<uint64_t>(what) | static_cast<uint64_t>(type) << 8 |
-           static_cast<uint64_t>(has_result) << 16 | static_cast<uint64_t>(where) << 24;
+           static_cast<uint64_t>(has_result) << 16 | static_cast<uint64_t>(where) << 24 |
+           static_cast<uint64_t>(n) << 32;
   kernel_->memories.push_back(std::move(m));
   return {};
 }
@@ -292,134 +299,6 @@ Result<void> Decoder::mbarrier(Scope& s, const Instruction& i) {
       return {};
     }
   }
-}
-
-Result<void> Decoder::cp_async(Scope& s, const Instruction& i) {
-  const auto& o = i.operands;
-  switch (i.op) {
-    case Op::cp_async_commit_group:
-      emit(s, i, ops::cp_async_commit);
-      return {};
-    case Op::cp_async_wait_all:
-      emit(s, i, ops::cp_async_wait).imm = ~uint64_t{0};
-      return {};
-    case Op::cp_async_wait_group:
-      emit(s, i, ops::cp_async_wait).imm = o[0].value;
-      return {};
-    case Op::cp_async_mbarrier_arrive: {
-      PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, o[0]));
-      m.is_store = is_shared(i.mods.space());
-      MicroOp& op = emit(s, i, ops::cp_async_mbarrier_arrive);
-      op.extra = static_cast<uint32_t>(kernel_->memories.size());
-      op.imm = i.mods.has(Mod::noinc);
-      kernel_->memories.push_back(std::move(m));
-      return {};
-    }
-    default:
-      break;
-  }
-  BulkSite b;
-  PB_RETURN_IF_ERROR(address_register(s, i, o[0], &b.dst, &b.dst_offset));
-  PB_RETURN_IF_ERROR(address_register(s, i, o[1], &b.src, &b.src_offset));
-  if (o[2].kind != Operand::Kind::integer ||
-      (o[2].value != 4 && o[2].value != 8 && o[2].value != 16))
-    return unsupported(s, i, "the copy size must be 4, 8 or 16");
-  bool has_source_size = false;
-  if (o.size() > 3 && !(o.size() == 4 && i.mods.has(Mod::L2_cache_hint))) {
-    if (o[3].kind == Operand::Kind::reg && operand_bytes(s, o[3]) == 0)
-      return unsupported(s, i, "ignore-src predicate is not supported");
-    PB_ASSIGN_OR_RETURN(b.size, read(s, i, o[3], Type::u32));
-    has_source_size = true;
-  }
-  MicroOp& op = emit(s, i, ops::cp_async);
-  op.extra = static_cast<uint32_t>(kernel_->bulks.size());
-  op.imm = o[2].value | static_cast<uint64_t>(has_source_size) << 32;
-  kernel_->bulks.push_back(std::move(b));
-  return {};
-}
-
-Result<void> Decoder::bulk(Scope& s, const Instruction& i) {
-  const auto& o = i.operands;
-  const ptx::Modifiers& mods = i.mods;
-  if (i.op == Op::cp_async_bulk_commit_group) {
-    emit(s, i, ops::bulk_commit);
-    return {};
-  }
-  if (i.op == Op::cp_async_bulk_wait_group) {
-    emit(s, i, ops::bulk_wait).imm = o[0].value;
-    return {};
-  }
-  bool tensor = i.op == Op::cp_async_bulk_tensor || i.op == Op::cp_reduce_async_bulk_tensor;
-  bool reduce = i.op == Op::cp_reduce_async_bulk || i.op == Op::cp_reduce_async_bulk_tensor;
-  for (Mod m :
-       {Mod::im2col, Mod::im2col_w, Mod::im2col_w_128, Mod::im2col_no_offs, Mod::tile_gather4,
-        Mod::tile_scatter4, Mod::cp_mask, Mod::cta_group_1, Mod::cta_group_2})
-    if (mods.has(m)) return unsupported(s, i, fmt::format(".{} is not supported", ptx::name(m)));
-  BulkSite b;
-  b.dims = !tensor                ? 0
-           : mods.has(Mod::dim1d) ? 1
-           : mods.has(Mod::dim2d) ? 2
-           : mods.has(Mod::dim3d) ? 3
-           : mods.has(Mod::dim4d) ? 4
-                                  : 5;
-  bool load = is_shared(mods.space(0));
-  auto tensor_operand = [&](const Operand& t) -> Result<void> {
-    PB_RETURN_IF_ERROR(address_register(s, i, t, &b.map, &b.map_offset));
-    for (const Operand& e : t.elements) {
-      const ptx::OperandList& cs = e.elements.empty() ? t.elements : e.elements;
-      for (const Operand& c : cs) {
-        PB_ASSIGN_OR_RETURN(Slot slot, read(s, i, c, Type::s32));
-        b.coordinates.push_back(slot);
-      }
-      break;
-    }
-    if (b.coordinates.size() != b.dims) return unsupported(s, i, "number of coordinates");
-    return {};
-  };
-  size_t next = 0;
-  if (load) {
-    PB_RETURN_IF_ERROR(address_register(s, i, o[0], &b.dst, &b.dst_offset));
-    next = 2;
-    if (tensor) {
-      PB_RETURN_IF_ERROR(tensor_operand(o[1]));
-    } else {
-      PB_RETURN_IF_ERROR(address_register(s, i, o[1], &b.src, &b.src_offset));
-      PB_ASSIGN_OR_RETURN(b.size, read(s, i, o[2], Type::u32));
-      next = 3;
-      b.reduce = 0xff;
-    }
-    if (reduce) return unsupported(s, i, "reductions into shared memory are not supported");
-    PB_RETURN_IF_ERROR(address_register(s, i, o[next], &b.mbarrier, &b.mbarrier_offset));
-    next++;
-    if (mods.has(Mod::multicast_cluster)) {
-      PB_ASSIGN_OR_RETURN(b.multicast, read(s, i, o[next], Type::u16));
-      b.has_multicast = true;
-    }
-  } else {
-    if (tensor) {
-      PB_RETURN_IF_ERROR(tensor_operand(o[0]));
-    } else {
-      PB_RETURN_IF_ERROR(address_register(s, i, o[0], &b.dst, &b.dst_offset));
-      PB_ASSIGN_OR_RETURN(b.size, read(s, i, o[2], Type::u32));
-    }
-    PB_RETURN_IF_ERROR(address_register(s, i, o[1], &b.src, &b.src_offset));
-    if (reduce) {
-      b.reduce = static_cast<uint8_t>(mods.has(Mod::add)    ? ReduceOp::add
-                                      : mods.has(Mod::min)  ? ReduceOp::min
-                                      : mods.has(Mod::max)  ? ReduceOp::max
-                                      : mods.has(Mod::inc)  ? ReduceOp::inc
-                                      : mods.has(Mod::dec)  ? ReduceOp::dec
-                                      : mods.has(Mod::and_) ? ReduceOp::and_
-                                      : mods.has(Mod::or_)  ? ReduceOp::or_
-                                                            : ReduceOp::xor_);
-      b.type = mods.type();
-      kernel_->communicates = true;
-    }
-  }
-  MicroOp& op = emit(s, i, load ? ops::bulk_load : ops::bulk_store);
-  op.extra = static_cast<uint32_t>(kernel_->bulks.size());
-  kernel_->bulks.push_back(std::move(b));
-  return {};
 }
 
 Result<void> Decoder::matrix(Scope& s, const Instruction& i) {
@@ -561,6 +440,20 @@ Result<void> Decoder::decode_memory(Scope& s, const Instruction& i, bool* done) 
     case Op::cp_reduce_async_bulk:
     case Op::cp_reduce_async_bulk_tensor:
       return bulk(s, i);
+    case Op::st_async:
+    case Op::red_async:
+      return remote(s, i);
+    case Op::tensormap_replace:
+    case Op::tensormap_cp_fenceproxy:
+      return tensormap(s, i);
+    case Op::movmatrix: {
+      PB_ASSIGN_OR_RETURN(Slot from, read(s, i, i.operands[1], Type::b32));
+      PB_ASSIGN_OR_RETURN(Slot to, write(s, i, i.operands[0]));
+      MicroOp& op = emit(s, i, ops::movmatrix);
+      op.operand[0] = to, op.operand[1] = from;
+      op.flags |= kAligned;
+      return {};
+    }
     case Op::ldmatrix:
     case Op::stmatrix:
       return matrix(s, i);

@@ -1,6 +1,5 @@
 #pragma once
-// The decoder's working state, shared by decode.cc (scalar and control) and decode_memory.cc
-// (everything with an address). Not for use outside these files.
+// The decoder's working state, shared by the decode*.cc files. Not for use outside of them.
 
 #include <map>
 #include <optional>
@@ -44,9 +43,14 @@ class Decoder {
   Result<void> decode_scalar(Scope& s, const Instruction& i);
   Result<void> decode_control(Scope& s, const Instruction& i, bool* done);
   Result<void> decode_branch(Scope& s, const Instruction& i);
-  Result<void> decode_call(Scope& s, const Instruction& i);
   Result<void> decode_barrier(Scope& s, const Instruction& i);
   Result<void> decode_move(Scope& s, const Instruction& i, bool* done);
+  Result<void> decode_tensormap_fence(Scope& s, const Instruction& i);
+
+  // ------------------------------------------------------------------ decode_call.cc
+  Result<void> decode_call(Scope& s, const Instruction& i);
+  Result<void> decode_stack(Scope& s, const Instruction& i);
+  std::vector<uint32_t> call_candidates(const Scope& s, const Operand* signature) const;
 
   // ------------------------------------------------------------------ decode_memory.cc
   Result<void> decode_memory(Scope& s, const Instruction& i, bool* done);
@@ -55,12 +59,16 @@ class Decoder {
   Result<void> atomic(Scope& s, const Instruction& i);
   Result<void> convert_address(Scope& s, const Instruction& i);
   Result<void> mbarrier(Scope& s, const Instruction& i);
-  Result<void> cp_async(Scope& s, const Instruction& i);
-  Result<void> bulk(Scope& s, const Instruction& i);
   Result<void> matrix(Scope& s, const Instruction& i);
   Result<void> wgmma(Scope& s, const Instruction& i);
   Result<void> address_register(Scope& s, const Instruction& i, const Operand& o, Slot* slot,
                                 int64_t* offset);
+
+  // ------------------------------------------------------------------ decode_async.cc
+  Result<void> cp_async(Scope& s, const Instruction& i);
+  Result<void> bulk(Scope& s, const Instruction& i);
+  Result<void> remote(Scope& s, const Instruction& i);
+  Result<void> tensormap(Scope& s, const Instruction& i);
 
   // ------------------------------------------------------------------ decode_mma.cc
   Result<void> mma(Scope& s, const Instruction& i);

@@ -88,6 +88,18 @@ void count_families(const Kernel& kernel, const std::vector<std::unique_ptr<Exec
   for (auto& [name, f] : families) result->families.push_back(f);
 }
 
+std::vector<const ptx::Instruction*> executed_instructions(
+    const Kernel& kernel, const std::vector<std::unique_ptr<Executor>>& executors) {
+  std::vector<const ptx::Instruction*> out;
+  for (size_t pc = 0; pc < kernel.code.size(); pc++) {
+    const ptx::Instruction* i = kernel.info[pc].instruction;
+    const bool ran = std::any_of(executors.begin(), executors.end(),
+                                 [&](const auto& e) { return e->counts()[pc].warps != 0; });
+    if (i && ran && (out.empty() || out.back() != i)) out.push_back(i);
+  }
+  return out;
+}
+
 void count_kernel(const Kernel& kernel, const LaunchState& launch,
                   const std::vector<std::unique_ptr<Executor>>& executors,
                   plan::RunResult* result) {
@@ -303,6 +315,7 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
   touched_.clear();
   for (const auto& e : executors)
     for (const Touched& t : e->touched()) add_touch(touched_, t.allocation, t.read, t.written);
+  executed_ = executed_instructions(*kernel, executors);
   count_families(*kernel, executors, result);
   count_kernel(*kernel, state, executors, result);
   for (plan::Finding& finding : sink.take()) result->findings.push_back(std::move(finding));

@@ -53,6 +53,8 @@ class Emulator {
   Result<void> launch(uint32_t module, const LaunchRequest& request,
                       const plan::RunOptions& options, plan::RunResult* result);
 
+  // Instructions that the last launch executed, each once; they live as long as the emulator.
+  const std::vector<const ptx::Instruction*>& executed() const { return executed_; }
   // What the last launch read and wrote in global memory.
   const std::vector<Touched>& touched() const { return touched_; }
 
@@ -69,6 +71,7 @@ class Emulator {
   DeviceHeap heap_{memory_};
   std::vector<Loaded> modules_;
   std::vector<Touched> touched_;
+  std::vector<const ptx::Instruction*> executed_;
   uint64_t grid_workspace_ = 0;  // of cooperative launches; allocated at the first
   uint64_t launches_ = 0, instructions_ = 0;
 };

@@ -44,7 +44,7 @@ Executor::Executor(LaunchState& launch) : launch_(launch) {
   const std::string& schedule = launch.options->schedule;
   random_schedule_ = schedule.starts_with("random:");
   if (random_schedule_) schedule_seed_ = std::strtoull(schedule.c_str() + 7, nullptr, 10);
-  tracks_proxies_ = !k.bulks.empty() || !k.wgmmas.empty();
+  tracks_proxies_ = !k.bulks.empty() || !k.wgmmas.empty() || k.stores_async;
 }
 
 Executor::~Executor() { std::free(constants_); }
@@ -93,6 +93,8 @@ std::unique_ptr<Cluster> Executor::make_cluster(uint64_t index) {
   c->loads.clear();
   c->random.seed(schedule_seed_ * 1'000'003 + index);  // the same on any number of threads
   c->barrier_phase = 0, c->barrier_arrived = 0, c->progress = 0;
+  c->inits = 0;
+  c->barrier_inits = {}, c->barrier_last_inits = {};
   c->ctas.resize(count);
   uint64_t nx = grid.x / shape.x, ny = grid.y / shape.y;
   uint64_t cx = index % nx, cy = index / nx % ny, cz = index / nx / ny;
@@ -185,6 +187,8 @@ void Executor::init_warp(Warp& w, Cta& cta, uint32_t index) {
   w.instructions = 0;
   w.barrier_ticket = 0;
   w.observed.clear();
+  w.known_inits = {};
+  w.maps_acquired.clear();
   w.clock = 0;
   w.rotate = w.pause = w.converge_done = false;
   set_frame(w, 0);
@@ -289,9 +293,14 @@ bool Executor::pick_fragment(Warp& w) {
 
 // A wait is over: the warp knows what those who ended it knew.
 void Executor::woke(Warp& w, const Wait& wait) {
-  if (wait.kind == Wait::Kind::named_barrier)
+  if (wait.kind == Wait::Kind::named_barrier) {
     join(w.observed, w.cta->barriers[wait.address].last_released);
-  if (wait.kind == Wait::Kind::cluster_barrier) join(w.observed, w.cta->cluster_released);
+    w.known_inits.join(w.cta->barriers[wait.address].last_inits);
+  }
+  if (wait.kind == Wait::Kind::cluster_barrier) {
+    join(w.observed, w.cta->cluster_released);
+    w.known_inits.join(w.cta->cluster->barrier_last_inits);
+  }
   synchronised(w);
 }
 
@@ -349,10 +358,7 @@ void Executor::exit_lanes(Warp& w, uint32_t lanes) {
   for (NamedBarrier& b : c.barriers)
     if (b.arrived && b.counts_all && b.arrived >= c.live_warps * 32) b.complete();
   Cluster& cl = *c.cluster;
-  if (cl.barrier_arrived && cl.barrier_arrived >= cl.live_threads) {
-    cl.barrier_phase++;
-    cl.barrier_arrived = 0;
-  }
+  if (cl.barrier_arrived && cl.barrier_arrived >= cl.live_threads) cl.complete_barrier();
   if (c.live_warps == 0) c.exited = true;
 }
 

@@ -101,6 +101,8 @@ class Executor {
   void check_proxy(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, const char* reader);
   // Reports an mbarrier that is handed to the async proxy before a fence covers its initialisation.
   void check_barrier_fence(Warp& w, uint32_t offset);
+  // Reports a use of another CTA's mbarrier that is not ordered behind its initialisation.
+  void check_init_order(Warp& w, Cta& c, uint32_t offset, uint32_t lanes);
   // Reports a write into bytes that an asynchronous operation still reads.
   void check_source_in_flight(Warp& w, Cta& c, uint32_t offset, uint32_t bytes, const char* writer);
   // arrival.cc: has this warp learnt (by a wait, or from someone who waited) that the bytes

@@ -33,7 +33,11 @@ void Executor::issue_load(Warp& w, BulkLoad load) {
                      fmt::format("a bulk load writes over the live mbarrier at {}",
                                  shared_symbol(target, offset)));
   // Only the bytes of the box are written; a small inner box leaves the gaps of its pitch alone.
-  if (load.tensor && load.span != load.bytes) {
+  // What a reduction adds to stays as it is until then.
+  if (load.reduce != 0xff) {
+    if (!is_clean(target, load.shared_address, load.span))
+      diagnose_read(w, target, load.shared_address, load.span, 0, "a reduction");
+  } else if (load.tensor && load.span != load.bytes) {
     for_each_piece(load.map, load.at, load.shared_address, false, [&](const CopyPiece& p) {
       mark_in_flight(target, p.shared_address & kSharedOffsetMask, p.bytes);
     });
@@ -65,15 +69,22 @@ void Executor::perform_load(Cluster& c, size_t index) {
     else
       mark_clean(target, load.shared_address, load.span);
   } else {
-    const uint8_t* src = load.shared_source
+    const uint8_t* src = !load.data.empty() ? load.data.data()
+                         : load.shared_source
                              ? load.shared_source
                              : global_bytes(*launch_.memory, load.global, load.bytes, &owner);
     if (owner) touch(owner, load.bytes, 0);
-    if (src) std::memcpy(shared + load.shared_address, src, load.bytes);
+    if (src && load.reduce != 0xff)
+      reduce_elements(load.type, static_cast<ReduceOp>(load.reduce), shared + load.shared_address,
+                      src, load.bytes / static_cast<uint32_t>(plan::element_size(load.type)));
+    else if (src)
+      std::memcpy(shared + load.shared_address, src, load.bytes);
     mark_clean(target, load.shared_address, load.bytes);
   }
-  // These bytes were written by the async proxy: earlier generic writes no longer matter.
-  if (!target.generic_writes.empty()) {
+  // These bytes were written by the async proxy: earlier generic writes no longer matter. (The
+  // state is kept for 16 bytes together: an asynchronous store of fewer leaves it alone.)
+  const bool whole = load.data.empty() || load.bytes == 16;
+  if (!target.generic_writes.empty() && whole) {
     uint32_t from = load.shared_address >> 4, to = (load.shared_address + load.span + 15) >> 4;
     std::fill(target.generic_writes.begin() + from,
               target.generic_writes.begin() + std::min<size_t>(to, target.generic_writes.size()),
@@ -83,7 +94,7 @@ void Executor::perform_load(Cluster& c, size_t index) {
   c.progress++;
   Cta& barrier_cta = *c.ctas[load.mbarrier_rank];
   auto it = barrier_cta.mbarriers.find(load.mbarrier);
-  if (&barrier_cta == &target && it != barrier_cta.mbarriers.end()) {
+  if (&barrier_cta == &target && it != barrier_cta.mbarriers.end() && whole) {
     if (load.tensor && load.span != load.bytes)
       for_each_piece(load.map, load.at, load.shared_address, false, [&](const CopyPiece& p) {
         stamp_arrival(target, p.shared_address & kSharedOffsetMask, p.bytes, it->second);

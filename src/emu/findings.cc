@@ -53,9 +53,29 @@ void FindingSink::add(const char* kind, plan::HazardClass hazard, const FindingS
   }
 }
 
+namespace {
+
+// An unrolled loop reads the same unwritten buffer at many instructions: one finding, counted.
+std::string reader_of_unwritten(const plan::Finding& f) {
+  if (f.kind != "uninitialized-read") return "";
+  return f.symbol.substr(0, f.symbol.find('+')) + "|" + f.file + ":" + std::to_string(f.line);
+}
+
+void add_or_count(std::vector<plan::Finding>* out, plan::Finding f) {
+  const std::string key = reader_of_unwritten(f);
+  for (plan::Finding& known : *out) {
+    if (key.empty() || reader_of_unwritten(known) != key) continue;
+    known.count += f.count;
+    return;
+  }
+  out->push_back(std::move(f));
+}
+
+}  // namespace
+
 std::vector<plan::Finding> FindingSink::take() {
   std::vector<plan::Finding> out;
-  for (auto& [key, e] : entries_) out.push_back(std::move(e.finding));
+  for (auto& [key, e] : entries_) add_or_count(&out, std::move(e.finding));
   entries_.clear();
   // Consequences come after causes of the same class.
   auto rank = [](const plan::Finding& f) {

@@ -70,13 +70,16 @@ struct WmmaMemorySite {
   Slot stride = 0;   // in elements
   Slot scratch = 0;  // register for one element at a time
 };
-struct CallSite {
+struct CallTarget {
   uint32_t callee = 0;  // index into Kernel::functions
   struct Copy {
     uint32_t caller, callee, bytes;
   };
   std::vector<Copy> arguments, results;  // local-memory offsets
-  uint32_t caller_local_bytes = 0;
+};
+struct CallSite {
+  std::vector<CallTarget> targets;  // one, or the candidates of an indirect call
+  Slot pointer = 0;                 // of an indirect call: the function's address
   // built-in callee (decoder.h); 0 = none
   uint32_t builtin = 0;
   std::vector<uint32_t> argument_offsets;  // of a builtin
@@ -86,6 +89,8 @@ struct BulkSite {    // bulk and tensor copies
   uint8_t dims = 0;  // 0: plain bulk copy
   std::vector<Slot> coordinates;
   Slot dst = 0, src = 0, size = 0, mbarrier = 0, multicast = 0, map = 0;
+  std::vector<Slot> image_offsets;  // of an im2col load
+  bool im2col = false;
   bool has_multicast = false;
   uint8_t reduce = 0xff;  // ReduceOp
   ptx::Type type{};
@@ -127,6 +132,7 @@ struct Kernel {
   uint32_t static_shared = 0;          // bytes of .shared variables
   uint32_t dynamic_shared_offset = 0;  // where extern .shared starts, relative to kReservedShared
   std::vector<SharedSymbol> shared_symbols;
+  bool stores_async = false;               // st.async or red.async
   bool prints = false, allocates = false;  // calls vprintf; malloc or free
   bool communicates = false;  // global atomics, acquire/volatile loads: CTAs run on one thread
   bool has_clusters = false;

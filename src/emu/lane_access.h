@@ -10,6 +10,8 @@
 
 namespace ptxbench::emu {
 
+constexpr int kImageBytes = 32;  // of a lane, in images of warp-level accesses
+
 // Effective address of every lane (garbage in lanes outside the mask is fine).
 inline void lane_addresses(const Warp& w, const MemorySite& m, uint64_t out[32]) {
   switch (m.base_kind) {
@@ -56,6 +58,9 @@ inline void for_each_lane(uint32_t mask, F&& f) {
 void scatter_to_registers(Warp& w, const MemorySite& m, uint32_t mask, const uint8_t* image);
 // The inverse, for stores.
 void gather_from_registers(const Warp& w, const MemorySite& m, uint32_t mask, uint8_t* image);
+
+// Reports a tensor map that the kernel changed and this warp has not acquired (ops_tensormap.cc).
+void check_map_fence(Warp& w, uint64_t address, int lane);
 
 // A load or store of the lanes at given addresses in global, shared or generic space, checked and
 // counted as ld and st are; `m` says registers and widths, its address is not used. After a fault

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -64,7 +65,19 @@ struct Fragment {
 // A call frame; fragments that came from one call share it.
 struct Frame {
   uint32_t parent = 0, return_pc = 0, call_pc = 0, function = 0;
+  uint32_t target = 0;                                             // which of the call site's
   uint32_t register_base = 0, predicate_base = 0, local_base = 0;  // bytes, masks, bytes per thread
+  uint32_t allocated = 0;  // by alloca, behind the function's own local bytes
+};
+
+// Which mbarrier initialisations of a cluster (by LiveBarrier::init_index) a warp knows to have
+// happened: handed on by barriers, arrivals and waits. A remote use without the knowledge is a race
+// with the initialisation, whatever the schedule. Not kept where the cluster is one CTA.
+struct KnownInits {
+  std::vector<uint64_t> bits;
+  void set(uint32_t index);
+  bool has(uint32_t index) const;
+  void join(const KnownInits& from);
 };
 
 // Asynchronous copies of one thread that have no mbarrier: bulk stores and reductions.
@@ -133,6 +146,8 @@ struct Warp : RegisterView {
   uint64_t barrier_ticket = 0;  // bar.red: generation at arrival + 1; 0 = has not arrived
   uint32_t max_registers = 0;   // a thread; changed by setmaxnreg
   Observed observed;
+  KnownInits known_inits;                      // see there
+  std::map<uint64_t, uint64_t> maps_acquired;  // address -> version, see MapEdit
   ~Warp();
 };
 
@@ -167,7 +182,8 @@ void mark_wgmma_read(Warpgroup& g, const Cta& c, const WgmmaOp::Range& range,
 
 struct NamedBarrier {
   Observed released, last_released;  // what the threads that arrived had observed
-  uint32_t expected = 0;             // threads; 0 = nobody came yet
+  KnownInits inits, last_inits;
+  uint32_t expected = 0;  // threads; 0 = nobody came yet
   uint32_t arrived = 0;
   uint64_t generation = 0;
   uint64_t warps = 0;         // who arrived (for reports)
@@ -185,9 +201,12 @@ struct LiveBarrier : Mbarrier {
   uint64_t init_seq = 0;
   bool fenced = false;
   Observed released;  // what the threads that arrived had observed
+  KnownInits inits;   // likewise
+  uint32_t init_index = 0;
 };
 
-// Bulk loads in flight: bytes that will arrive in one CTA's shared memory.
+// Bulk loads in flight, and stores and reductions into the cluster's shared memory: bytes that will
+// arrive in one CTA's shared memory.
 struct BulkLoad {
   uint32_t pc = 0;
   uint64_t issuer_cta = 0;
@@ -201,6 +220,9 @@ struct BulkLoad {
   uint32_t shared_address = 0;             // offset
   uint64_t global = 0;                     // plain bulk: source address
   const uint8_t* shared_source = nullptr;  // shared::cta -> shared::cluster
+  std::vector<uint8_t> data;               // of st.async and red.async
+  uint8_t reduce = 0xff;                   // ReduceOp, if the bytes are combined with those there
+  plan::MapType type{};                    // of a reduction's elements
   uint32_t bytes = 0;                      // transaction bytes
   uint32_t span = 0;                       // shared bytes touched
 };
@@ -246,11 +268,20 @@ struct Cluster {
   uint64_t barrier_phase = 0;
   uint32_t barrier_arrived = 0;
   uint32_t live_threads = 0;
+  uint32_t inits = 0;                            // mbarriers initialised so far
+  KnownInits barrier_inits, barrier_last_inits;  // what those at the cluster barrier knew
+  void complete_barrier();
   std::mt19937_64 random;  // of --schedule=random
   uint64_t progress = 0;   // bumped by everything that can end somebody's wait
 };
 
 class DeviceHeap;  // device_runtime.h
+
+// A tensor map in global memory that a kernel changed; see ops_tensormap.cc.
+struct MapEdit {
+  uint64_t version = 0;
+  bool released = false;
+};
 
 struct LaunchState {
   const Kernel* kernel = nullptr;
@@ -263,8 +294,9 @@ struct LaunchState {
   uint32_t dynamic_shared = 0;
   std::vector<uint8_t> params;
   int sm_count = 132;
-  uint64_t grid_workspace = 0;  // %envreg1:%envreg2 of a cooperative launch
-  uint64_t sequence_id = 0;     // launch ordinal, %gridid
+  std::map<uint64_t, MapEdit> map_edits;  // kernels that change maps run on one host thread
+  uint64_t grid_workspace = 0;            // %envreg1:%envreg2 of a cooperative launch
+  uint64_t sequence_id = 0;               // launch ordinal, %gridid
   // shared between host threads
   uint64_t resident_clusters = 1;  // per host thread: SMs x occupancy of the modelled GPU, divided
   uint64_t step_limit = 0;         // warp instructions of this launch; 0 = none

@@ -8,8 +8,6 @@ namespace ptxbench::emu::ops {
 // ops_control.cc
 void branch(RegisterView&, const MicroOp&, uint32_t mask);        // extra: target pc
 void branch_table(RegisterView&, const MicroOp&, uint32_t mask);  // operand 0: index; extra: table
-void call(RegisterView&, const MicroOp&, uint32_t mask);          // extra: CallSite
-void ret(RegisterView&, const MicroOp&, uint32_t mask);
 void exit(RegisterView&, const MicroOp&, uint32_t mask);
 void trap(RegisterView&, const MicroOp&, uint32_t mask);
 void no_operation(RegisterView&, const MicroOp&, uint32_t mask);
@@ -24,6 +22,15 @@ void set_max_registers(RegisterView&, const MicroOp&,
 
 // ops_builtin.cc
 void call_builtin(RegisterView&, const MicroOp&, uint32_t mask);  // extra: CallSite
+
+// ops_call.cc; extra: CallSite
+void call(RegisterView&, const MicroOp&, uint32_t mask);
+void call_indirect(RegisterView&, const MicroOp&, uint32_t mask);
+void ret(RegisterView&, const MicroOp&, uint32_t mask);
+void stack_allocate(RegisterView&, const MicroOp&,
+                    uint32_t mask);  // operand 0: address, 1: size; imm: bytes | align << 8
+void stack_save(RegisterView&, const MicroOp&, uint32_t mask);     // 0: top; imm: bytes
+void stack_restore(RegisterView&, const MicroOp&, uint32_t mask);  // 0: top; imm: bytes
 
 // ops_barrier.cc
 void barrier_sync(RegisterView&, const MicroOp&,
@@ -46,7 +53,8 @@ void store_shared(RegisterView&, const MicroOp&, uint32_t mask);
 void store_local(RegisterView&, const MicroOp&, uint32_t mask);
 void store_generic(RegisterView&, const MicroOp&, uint32_t mask);
 
-// ops_atomic.cc; extra: MemorySite, imm: AtomicOp | Type << 8 | has result << 16 | space << 24
+// ops_atomic.cc; extra: MemorySite (results, operands, second operands), imm: AtomicOp | Type << 8
+// | has result << 16 | space << 24 | vector length << 32
 void atomic(RegisterView&, const MicroOp&, uint32_t mask);
 
 // ops_address.cc
@@ -100,6 +108,18 @@ void stmatrix(RegisterView&, const MicroOp&, uint32_t mask);
 // ops_mma.cc
 void mma(RegisterView&, const MicroOp&, uint32_t mask);          // also wmma.mma; extra: MmaSite
 void wmma_memory(RegisterView&, const MicroOp&, uint32_t mask);  // extra: WmmaMemorySite
+
+void movmatrix(RegisterView&, const MicroOp&, uint32_t mask);  // operand 0: d, 1: a
+
+// ops_remote.cc; extra: MemorySite of the destination, then of the mbarrier; imm: AtomicOp
+// (st.async: 0xff) | Type << 8
+void remote_store(RegisterView&, const MicroOp&, uint32_t mask);
+
+// ops_tensormap.cc; extra: MemorySite
+void tensormap_replace(RegisterView&, const MicroOp&,
+                       uint32_t mask);  // 0: value; imm: MapField | 64 bits << 8 | ordinal << 16
+void tensormap_copy(RegisterView&, const MicroOp&, uint32_t mask);   // extra + 1: the source
+void tensormap_fence(RegisterView&, const MicroOp&, uint32_t mask);  // imm: acquire
 
 // ops_wgmma.cc
 void wgmma_issue(RegisterView&, const MicroOp&, uint32_t mask);  // extra: WgmmaSite

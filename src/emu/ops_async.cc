@@ -44,11 +44,13 @@ void cp_async(RegisterView& v, const MicroOp& op, uint32_t mask) {
   copy.mask = mask;
   copy.group = ~uint64_t{0};
   copy.bytes = static_cast<uint32_t>(op.imm);
+  const uint32_t ignored = op.imm >> 33 & 1 ? predicate(v, op, 0) : 0;
   bool ok = true;
   for_each_lane(mask, [&](int l) {
     if (!ok) return;
-    copy.src_bytes[l] =
-        op.imm >> 32 ? std::min(source<uint32_t>(v, site.size)[l], copy.bytes) : copy.bytes;
+    copy.src_bytes[l] = ignored >> l & 1   ? 0
+                        : op.imm >> 32 & 1 ? std::min(source<uint32_t>(v, site.size)[l], copy.bytes)
+                                           : copy.bytes;
     ok = check_lane(w, copy, l,
                     source<uint64_t>(v, site.dst)[l] + static_cast<uint64_t>(site.dst_offset),
                     source<uint64_t>(v, site.src)[l] + static_cast<uint64_t>(site.src_offset));

@@ -67,41 +67,81 @@ uint8_t* target_bytes(Warp& w, uint64_t address, uint32_t bytes, int lane, int w
 
 }  // namespace
 
+namespace {
+
+template <class T>
+void store_lane(const Warp& w, Slot slot, int lane, uint64_t value) {
+  destination<T>(w, slot)[lane] = static_cast<T>(value);
+}
+
+void set_value(const Warp& w, Slot slot, int bytes, int lane, uint64_t value) {
+  if (bytes == 2)
+    store_lane<uint16_t>(w, slot, lane, value);
+  else if (bytes == 4)
+    store_lane<uint32_t>(w, slot, lane, value);
+  else
+    store_lane<uint64_t>(w, slot, lane, value);
+}
+
+// 128-bit exch and cas. True if memory changed.
+bool swap_wide(const Warp& w, const MemorySite& m, AtomicOp what, int l, uint8_t* p,
+               uint8_t* before) {
+  const size_t at = static_cast<size_t>(l) * 16;
+  const uint8_t* b = source<uint8_t>(w, m.values[1]) + at;
+  std::memcpy(before, p, 16);
+  if (what == AtomicOp::cas) {
+    if (std::memcmp(p, b, 16) != 0) return false;
+    b = source<uint8_t>(w, m.values[2]) + at;
+  }
+  std::memcpy(p, b, 16);
+  return std::memcmp(p, before, 16) != 0;
+}
+
+}  // namespace
+
+// The elements of a vector are atomic one by one.
 void atomic(RegisterView& v, const MicroOp& op, uint32_t mask) {
   Warp& w = warp_of(v);
   const MemorySite& m = w.exec->kernel().memories[op.extra];
-  AtomicOp what = static_cast<AtomicOp>(op.imm & 0xff);
-  ptx::Type type = static_cast<ptx::Type>(op.imm >> 8 & 0xff);
-  bool has_result = op.imm >> 16 & 0xff;
-  int where = static_cast<int>(op.imm >> 24 & 0xff);
-  uint64_t address[32], before[32] = {};
+  const AtomicOp what = static_cast<AtomicOp>(op.imm & 0xff);
+  const ptx::Type type = static_cast<ptx::Type>(op.imm >> 8 & 0xff);
+  const bool has_result = op.imm >> 16 & 0xff;
+  const int where = static_cast<int>(op.imm >> 24 & 0xff);
+  const size_t n = static_cast<size_t>(op.imm >> 32);
+  const uint32_t bytes = m.element_bytes, all = bytes * static_cast<uint32_t>(n);
+  uint64_t address[32];
+  alignas(64) uint8_t before[32][32] = {};
   lane_addresses(w, m, address);
   for_each_lane(mask, [&](int l) {
     if (w.exec->launch().stop) return;
-    uint8_t* p = target_bytes(w, address[l], m.element_bytes, l, where);
+    uint8_t* p = target_bytes(w, address[l], all, l, where);
     if (!p) return;
-    uint64_t old = 0;
-    std::memcpy(&old, p, m.element_bytes);
-    uint64_t b = value_of(w, m.values[1], m.element_bytes, l);
-    uint64_t c = m.values.size() > 2 ? value_of(w, m.values[2], m.element_bytes, l) : 0;
-    uint64_t now = atomic_result(what, type, old, b, c);
-    std::memcpy(p, &now, m.element_bytes);
-    before[l] = old;
-    if (now != old) w.cta->cluster->progress++;
-  });
-  if (!has_result) return;
-  for_each_lane(mask, [&](int l) {
-    switch (m.element_bytes) {
-      case 2:
-        destination<uint16_t>(w, m.values[0])[l] = static_cast<uint16_t>(before[l]);
-        break;
-      case 4:
-        destination<uint32_t>(w, m.values[0])[l] = static_cast<uint32_t>(before[l]);
-        break;
-      default:
-        destination<uint64_t>(w, m.values[0])[l] = before[l];
+    if (bytes == 16) {
+      if (swap_wide(w, m, what, l, p, before[l])) w.cta->cluster->progress++;
+      return;
+    }
+    const bool shared = where == 1 || in_window(address[l], kSharedWindow);
+    for (size_t e = 0; e < n; e++) {
+      uint64_t old = 0;
+      std::memcpy(&old, p + e * bytes, bytes);
+      const uint64_t b = value_of(w, m.values[n + e], m.element_bytes, l);
+      const uint64_t c =
+          m.values.size() > 2 * n ? value_of(w, m.values[2 * n + e], m.element_bytes, l) : 0;
+      const uint64_t now = atomic_result(what, type, old, b, c, !shared);
+      std::memcpy(p + e * bytes, &now, bytes);
+      std::memcpy(before[l] + e * bytes, &old, bytes);
+      if (now != old) w.cta->cluster->progress++;
     }
   });
+  if (!has_result) return;
+  for (size_t e = 0; e < n; e++)
+    for_each_lane(mask, [&](int l) {
+      uint64_t old = 0;
+      if (bytes == 16)
+        return void(std::memcpy(destination<uint8_t>(w, m.values[0]) + l * 16, before[l], 16));
+      std::memcpy(&old, before[l] + e * bytes, bytes);
+      set_value(w, m.values[e], m.element_bytes, l, old);
+    });
 }
 
 }  // namespace ptxbench::emu::ops

@@ -10,9 +10,16 @@ namespace ptxbench::emu {
 void NamedBarrier::complete() {
   generation++;
   last_released = released;
+  last_inits = inits;
   last_count = reduce_count, last_all = reduce_all, last_any = reduce_any;
   arrived = 0, expected = 0, warps = 0, counts_all = false;
   reduce_count = 0, reduce_all = true, reduce_any = false;
+}
+
+void Cluster::complete_barrier() {
+  barrier_phase++;
+  barrier_arrived = 0;
+  barrier_last_inits = barrier_inits;
 }
 
 }  // namespace ptxbench::emu
@@ -52,6 +59,7 @@ bool arrive_at(Warp& w, NamedBarrier& b, uint32_t id, const MicroOp& op, Slot co
   if (mask & w.live & (~w.live + 1)) b.arrived += 32 - static_cast<uint32_t>(std::popcount(w.live));
   b.warps |= uint64_t{1} << (w.index & 63);
   join(b.released, w.observed);
+  b.inits.join(w.known_inits);
   c.cluster->progress++;
   if (b.arrived < (b.counts_all ? c.live_warps * 32 : b.expected)) return false;
   b.complete();
@@ -113,11 +121,11 @@ void cluster_arrive(RegisterView& v, const MicroOp&, uint32_t mask) {
   Cluster& c = *w.cta->cluster;
   w.cluster_phase = c.barrier_phase;
   join(w.cta->cluster_released, w.observed);
+  c.barrier_inits.join(w.known_inits);
   c.barrier_arrived += static_cast<uint32_t>(std::popcount(mask));
   c.progress++;
   if (c.barrier_arrived < c.live_threads) return;
-  c.barrier_phase++;
-  c.barrier_arrived = 0;
+  c.complete_barrier();
 }
 
 void cluster_wait(RegisterView& v, const MicroOp&, uint32_t) {

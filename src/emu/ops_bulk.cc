@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "emu/executor.h"
+#include "emu/lane_access.h"
 #include "emu/ops.h"
 #include "emu/tma_walk.h"
 
@@ -56,14 +56,37 @@ bool fetch_map(Warp& w, uint64_t address, plan::TensorMapArgs* map, int lane) {
     return false;
   }
   *map = decoded.take();
+  check_map_fence(w, address, lane);
   return true;
+}
+
+// The map of a copy, which must be one for the instruction; false after a fault.
+bool map_for(Warp& w, const BulkSite& site, plan::TensorMapArgs* map, int lane) {
+  if (!fetch_map(w, lane64(w, site.map, lane) + static_cast<uint64_t>(site.map_offset), map, lane))
+    return false;
+  std::string why;
+  if (map->rank != site.dims)
+    why = fmt::format("the instruction is {}-dimensional, the tensor map {}-dimensional", site.dims,
+                      map->rank);
+  else if (map->im2col != site.im2col)
+    why = fmt::format("the instruction is in {} mode, the tensor map in {} mode",
+                      site.im2col ? "im2col" : "tiled", map->im2col ? "im2col" : "tiled");
+  if (Result<void> known = supported(*map); why.empty() && !known.ok()) {
+    w.exec->launch().halt(plan::RunStatus::unsupported, w.cta->cluster->index,
+                          known.error().message);
+    w.yield = true;
+    return false;
+  }
+  if (why.empty()) return true;
+  w.exec->fault(w, "tensor-map", 1u << lane, why);
+  return false;
 }
 
 // Bytes from the tensor's start to the end of what the copy may touch (`whole`: of the whole
 // tensor). 128 bits: dims reach 2^32 and strides 2^40, and a hostile map must not wrap around.
 unsigned __int128 reach(const plan::TensorMapArgs& map, const Coordinates& at, bool whole) {
   auto last = [&](uint32_t d) -> unsigned __int128 {
-    if (whole) return map.dims[d] - 1;
+    if (whole || map.im2col) return map.dims[d] - 1;
     int64_t to = int64_t{at[d]} + map.box[d] - 1;
     return to < 0 ? 0 : std::min<uint64_t>(static_cast<uint64_t>(to), map.dims[d] - 1);
   };
@@ -144,7 +167,33 @@ Coordinates coordinates(const Warp& w, const BulkSite& site, int lane) {
   Coordinates at{};
   for (size_t d = 0; d < site.coordinates.size(); d++)
     at[d] = static_cast<int32_t>(lane32(w, site.coordinates[d], lane));
+  for (size_t d = 0; d < site.image_offsets.size(); d++)
+    at[kImageOffsets + d] = source<uint16_t>(w, site.image_offsets[d])[lane];
   return at;
+}
+
+plan::MapType reduce_type(ptx::Type t) {
+  using T = ptx::Type;
+  using M = plan::MapType;
+  switch (t) {
+    case T::f16:
+      return M::f16;
+    case T::bf16:
+      return M::bf16;
+    case T::f32:
+      return M::f32;
+    case T::f64:
+      return M::f64;
+    case T::s32:
+      return M::s32;
+    case T::s64:
+      return M::s64;
+    case T::u64:
+    case T::b64:
+      return M::u64;
+    default:
+      return M::u32;
+  }
 }
 
 void load_lane(Warp& w, const BulkSite& site, int lane) {
@@ -166,13 +215,7 @@ void load_lane(Warp& w, const BulkSite& site, int lane) {
   Cluster& cluster = *w.cta->cluster;
   if (site.dims) {
     load.tensor = true;
-    if (!fetch_map(w, lane64(w, site.map, lane) + static_cast<uint64_t>(site.map_offset), &load.map,
-                   lane))
-      return;
-    if (load.map.rank != site.dims)
-      return e.fault(w, "tensor-map", 1u << lane,
-                     fmt::format("the instruction is {}-dimensional, the tensor map {}-dimensional",
-                                 site.dims, load.map.rank));
+    if (!map_for(w, site, &load.map, lane)) return;
     load.at = coordinates(w, site, lane);
     load.bytes = transaction_bytes(load.map);
     load.span = box_span(load.map);
@@ -181,6 +224,7 @@ void load_lane(Warp& w, const BulkSite& site, int lane) {
     if (!check_extent(w, load.map, load.at, offset, false, lane)) return;
   } else {
     load.bytes = load.span = lane32(w, site.size, lane);
+    load.reduce = site.reduce, load.type = reduce_type(site.type);
     load.global = lane64(w, site.src, lane) + static_cast<uint64_t>(site.src_offset);
     if (load.bytes % 16 || load.global % 16 || offset % 16)
       return e.fault(
@@ -223,31 +267,9 @@ void load_lane(Warp& w, const BulkSite& site, int lane) {
     one.cta_rank = r;
     // A multicast signals the barrier at the same offset in each destination CTA.
     one.mbarrier_rank = site.has_multicast ? r : bar_rank;
+    if (cluster.ctas.size() > 1)
+      e.check_init_order(w, *cluster.ctas[one.mbarrier_rank], bar, 1u << lane);
     e.issue_load(w, std::move(one));
-  }
-}
-
-plan::MapType reduce_type(ptx::Type t) {
-  using T = ptx::Type;
-  using M = plan::MapType;
-  switch (t) {
-    case T::f16:
-      return M::f16;
-    case T::bf16:
-      return M::bf16;
-    case T::f32:
-      return M::f32;
-    case T::f64:
-      return M::f64;
-    case T::s32:
-      return M::s32;
-    case T::s64:
-      return M::s64;
-    case T::u64:
-    case T::b64:
-      return M::u64;
-    default:
-      return M::u32;
   }
 }
 
@@ -268,13 +290,7 @@ void store_lane(Warp& w, const BulkSite& site, int lane) {
   if (s.reduce) s.op = static_cast<ReduceOp>(site.reduce);
   uint32_t span;
   if (site.dims) {
-    if (!fetch_map(w, lane64(w, site.map, lane) + static_cast<uint64_t>(site.map_offset), &s.map,
-                   lane))
-      return;
-    if (s.map.rank != site.dims)
-      return e.fault(w, "tensor-map", 1u << lane,
-                     fmt::format("the instruction is {}-dimensional, the tensor map {}-dimensional",
-                                 site.dims, s.map.rank));
+    if (!map_for(w, site, &s.map, lane)) return;
     s.at = coordinates(w, site, lane);
     span = box_span(s.map);
     s.bytes = transaction_bytes(s.map);

@@ -1,11 +1,9 @@
-// Branches, calls, exits, special registers.
+// Branches, exits, special registers. Calls: ops_call.cc.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
-#include "emu/decoder.h"
 #include "emu/lane_access.h"
 #include "emu/ops.h"
 
@@ -30,19 +28,6 @@ void jump(Warp& w, uint32_t target, uint32_t taken) {
   if (backward && !w.others.empty() && ++w.spins > kSpinLimit) w.exec->rotate(w);
 }
 
-// Per-thread stack limit (the CUDA default is far below).
-constexpr uint32_t kMaxLocal = 512u << 10;
-
-void grow_local(Warp& w, uint32_t bytes) {
-  if (bytes <= w.local_bytes) return;
-  bytes = std::min(std::max(bytes, 2 * w.local_bytes), std::max(bytes, kMaxLocal));
-  std::vector<uint8_t> grown(size_t{32} * bytes, 0xff);
-  for (size_t l = 0; l < 32; l++)
-    std::copy_n(w.local.data() + l * w.local_bytes, w.local_bytes, grown.data() + l * bytes);
-  w.local = std::move(grown);
-  w.local_bytes = bytes;
-}
-
 }  // namespace
 
 void branch(RegisterView& v, const MicroOp& op, uint32_t mask) { jump(warp_of(v), op.extra, mask); }
@@ -65,89 +50,6 @@ void branch_table(RegisterView& v, const MicroOp& op, uint32_t mask) {
     w.switch_pc = std::min(w.switch_pc, w.pc - 1);
   }
   jump(w, table[first], same);
-}
-
-void call(RegisterView& v, const MicroOp& op, uint32_t mask) {
-  Warp& w = warp_of(v);
-  const Kernel& k = w.exec->kernel();
-  const CallSite& site = k.calls[op.extra];
-  const FunctionCode& callee = k.functions[site.callee];
-  uint32_t rest = w.active & ~mask;
-  if (rest) {
-    w.others.push_back({w.pc, rest, w.frame, {}});
-    w.active = mask;
-  }
-  // The new frame lies above every frame in use, so diverged callers never share a window.
-  auto top = [&](uint32_t frame, uint32_t* regs, uint32_t* preds, uint32_t* local) {
-    const Frame& f = w.frames[frame];
-    const FunctionCode& code = k.functions[f.function];
-    *regs = std::max(*regs, f.register_base + code.register_bytes);
-    *preds = std::max(*preds, f.predicate_base + code.predicates);
-    *local = std::max(*local, f.local_base + code.local_bytes);
-  };
-  uint32_t regs = 0, preds = 0, local = 0;
-  std::vector<bool> used(w.frames.size());
-  auto visit = [&](uint32_t frame) {
-    for (uint32_t f = frame; !used[f]; f = w.frames[f].parent) {
-      used[f] = true;
-      top(f, &regs, &preds, &local);
-    }
-  };
-  used[0] = true;
-  top(0, &regs, &preds, &local);
-  visit(w.frame);
-  for (const Fragment& f : w.others) visit(f.frame);
-  if (local + callee.local_bytes > kMaxLocal || w.frames.size() > 8192)
-    return w.exec->fault(
-        w, "stack-overflow", mask,
-        fmt::format("the call needs more than {} KiB of stack per thread", kMaxLocal >> 10),
-        "recursion without end?");
-  uint32_t slot = static_cast<uint32_t>(std::find(used.begin(), used.end(), false) - used.begin());
-  if (slot == w.frames.size()) w.frames.emplace_back();
-  w.frames[slot] = {w.frame, w.pc, w.pc - 1, site.callee, regs, preds, local};
-  if (regs + callee.register_bytes > w.register_capacity) {
-    uint64_t capacity = std::max<uint64_t>(2 * w.register_capacity, regs + callee.register_bytes);
-    uint8_t* grown = static_cast<uint8_t*>(std::aligned_alloc(64, (capacity + 63) / 64 * 64));
-    // wgmmas in flight hold addresses of registers.
-    if (w.wgmma_issued) w.exec->perform_wgmmas(w, w.wgmma_issued, true);
-    std::memcpy(grown, w.register_file, w.register_capacity);
-    std::free(w.register_file);
-    w.register_file = grown;
-    w.register_capacity = capacity;
-  }
-  if (preds + callee.predicates > w.predicate_file.size())
-    w.predicate_file.resize(preds + callee.predicates);
-  std::fill_n(w.predicate_file.begin() + preds, kFixedPredicates, 0);
-  w.predicate_file[preds] = ~0u;
-  grow_local(w, local + callee.local_bytes);
-  uint32_t from_base = w.frames[w.frame].local_base;
-  for (const CallSite::Copy& c : site.arguments)
-    for_each_lane(mask, [&](int l) {
-      uint8_t* lane = w.local.data() + static_cast<size_t>(l) * w.local_bytes;
-      std::memmove(lane + local + c.callee, lane + from_base + c.caller, c.bytes);
-    });
-  w.exec->set_frame(w, slot);
-  w.pc = callee.entry_pc;
-  w.yield = true;  // recompute which fragment runs
-}
-
-void ret(RegisterView& v, const MicroOp&, uint32_t mask) {
-  Warp& w = warp_of(v);
-  const Kernel& k = w.exec->kernel();
-  Frame frame = w.frames[w.frame];
-  const CallSite& site = k.calls[k.code[frame.call_pc].extra];
-  uint32_t to_base = w.frames[frame.parent].local_base;
-  for (const CallSite::Copy& c : site.results)
-    for_each_lane(mask, [&](int l) {
-      uint8_t* lane = w.local.data() + static_cast<size_t>(l) * w.local_bytes;
-      std::memmove(lane + to_base + c.caller, lane + frame.local_base + c.callee, c.bytes);
-    });
-  uint32_t rest = w.active & ~mask;
-  if (rest) w.others.push_back({w.pc, rest, w.frame, {}});
-  w.active = mask;
-  w.exec->set_frame(w, frame.parent);
-  w.pc = frame.return_pc;
-  w.yield = true;
 }
 
 void exit(RegisterView& v, const MicroOp&, uint32_t mask) {

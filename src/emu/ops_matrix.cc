@@ -87,4 +87,17 @@ void stmatrix(RegisterView& v, const MicroOp& op, uint32_t) {
   w.exec->traffic().shared_store += 128u * static_cast<unsigned>(count);
 }
 
+// Lane l holds elements 2*(l%4) and 2*(l%4)+1 of row l/4, before and after the transposition.
+void movmatrix(RegisterView& v, const MicroOp& op, uint32_t mask) {
+  const uint32_t* from = source<uint32_t>(v, op.operand[1]);
+  uint16_t element[8][8];
+  for (int l = 0; l < 32; l++)
+    for (int e = 0; e < 2; e++)
+      element[l / 4][2 * (l % 4) + e] = static_cast<uint16_t>(from[l] >> (16 * e));
+  uint32_t* to = destination<uint32_t>(v, op.operand[0]);
+  for_each_lane(mask, [&](int l) {
+    to[l] = element[2 * (l % 4)][l / 4] | uint32_t{element[2 * (l % 4) + 1][l / 4]} << 16;
+  });
+}
+
 }  // namespace ptxbench::emu::ops

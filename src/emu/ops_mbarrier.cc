@@ -62,6 +62,7 @@ void check_fault(Warp& w, Cta& c, uint32_t offset, int lane, Mbarrier::Fault fau
 void observe(Warp& w, const LiveBarrier& b) {
   join(w.observed, b.released);
   learn(w.observed, phases_of(b.id), static_cast<uint32_t>(b.phase()));
+  w.known_inits.join(b.inits);
 }
 
 template <class F>
@@ -98,6 +99,10 @@ void mbarrier_init(RegisterView& v, const MicroOp& op, uint32_t mask) {
     b.init_warp = w.index;
     b.init_seq = c.sequence;
     b.fenced = &c != w.cta;  // of another CTA: not followed
+    if (c.cluster->ctas.size() > 1) {
+      b.init_index = c.cluster->inits++;
+      w.known_inits.set(b.init_index);
+    }
     c.mbarriers[offset] = b;
     Executor::mark_barrier(c, offset, true);
     c.cluster->progress++;
@@ -121,7 +126,9 @@ void mbarrier_arrive(RegisterView& v, const MicroOp& op, uint32_t mask) {
   each_barrier(v, op, mask, [&](Warp& w, Cta& c, uint32_t offset, int l) {
     LiveBarrier* b = find_barrier(w, c, offset, l);
     if (!b) return;
+    w.exec->check_init_order(w, c, offset, 1u << l);
     if (&c == w.cta) join(b->released, w.observed);
+    b->inits.join(w.known_inits);
     uint32_t n = op.imm & kHasCount ? source<uint32_t>(v, op.operand[1])[l] : 1;
     bool drop = op.imm & kDrop;
     uint64_t token = 0;
@@ -137,6 +144,7 @@ void mbarrier_arrive(RegisterView& v, const MicroOp& op, uint32_t mask) {
 
 void mbarrier_expect_tx(RegisterView& v, const MicroOp& op, uint32_t mask) {
   each_barrier(v, op, mask, [&](Warp& w, Cta& c, uint32_t offset, int l) {
+    w.exec->check_init_order(w, c, offset, 1u << l);
     if (LiveBarrier* b = find_barrier(w, c, offset, l))
       check_fault(w, c, offset, l, b->expect_tx(source<uint32_t>(v, op.operand[0])[l]));
     c.cluster->progress++;
@@ -145,6 +153,7 @@ void mbarrier_expect_tx(RegisterView& v, const MicroOp& op, uint32_t mask) {
 
 void mbarrier_complete_tx(RegisterView& v, const MicroOp& op, uint32_t mask) {
   each_barrier(v, op, mask, [&](Warp& w, Cta& c, uint32_t offset, int l) {
+    w.exec->check_init_order(w, c, offset, 1u << l);
     if (LiveBarrier* b = find_barrier(w, c, offset, l))
       check_fault(w, c, offset, l, b->complete_tx(source<uint32_t>(v, op.operand[0])[l]));
     c.cluster->progress++;

@@ -14,21 +14,19 @@
 namespace ptxbench::emu {
 namespace {
 
-constexpr int kImage = 32;  // bytes per lane
-
 template <class T, class R>
 void to_register(const uint8_t* image, R* dst, uint32_t mask) {
   if (mask == ~0u) {
     for (int l = 0; l < 32; l++) {
       T v;
-      std::memcpy(&v, image + l * kImage, sizeof(T));
+      std::memcpy(&v, image + l * kImageBytes, sizeof(T));
       dst[l] = static_cast<R>(v);
     }
     return;
   }
   for_each_lane(mask, [&](int l) {
     T v;
-    std::memcpy(&v, image + l * kImage, sizeof(T));
+    std::memcpy(&v, image + l * kImageBytes, sizeof(T));
     dst[l] = static_cast<R>(v);
   });
 }
@@ -46,8 +44,9 @@ void widen(const uint8_t* image, uint8_t* dst, int register_bytes, uint32_t mask
 
 template <class R>
 void from_register(uint8_t* image, const R* src, int bytes, uint32_t mask) {
-  for_each_lane(
-      mask, [&](int l) { std::memcpy(image + l * kImage, src + l, static_cast<size_t>(bytes)); });
+  for_each_lane(mask, [&](int l) {
+    std::memcpy(image + l * kImageBytes, src + l, static_cast<size_t>(bytes));
+  });
 }
 
 // --------------------------------------------------------------------------------------- shared
@@ -59,7 +58,7 @@ bool shared_load_image(const Cta& c, const uint32_t* offset, uint32_t mask, uint
   std::memset(clean, kWritten, N);
   bool dirty = false;
   for_each_lane(mask, [&](int l) {
-    std::memcpy(image + l * kImage, c.shared.data() + offset[l], N);
+    std::memcpy(image + l * kImageBytes, c.shared.data() + offset[l], N);
     dirty |= std::memcmp(c.shadow.data() + offset[l], clean, N) != 0;
   });
   return !dirty;
@@ -154,7 +153,7 @@ void by_target(Warp& w, const uint64_t* address, uint32_t mask, F&& f) {
 
 void shared_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t mask) {
   uint32_t bytes = static_cast<uint32_t>(m.element_bytes * m.values.size());
-  alignas(64) uint8_t image[32 * kImage];
+  alignas(64) uint8_t image[32 * kImageBytes];
   by_target(w, address, mask, [&](Cta& c, const uint32_t* offset, uint32_t lanes) {
     if (!check_shared(w, c, offset, lanes, bytes, false)) return;
     if (!shared_load_image(c, offset, lanes, image, static_cast<int>(bytes)))
@@ -165,7 +164,7 @@ void shared_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t
     if (w.exec->tracks_proxies())
       for_each_lane(lanes, [&](int l) {
         if (!w.exec->check_arrival(w, c, offset[l], bytes, 1u << l, "this load"))
-          std::memset(image + l * kImage, 0xff, bytes);
+          std::memset(image + l * kImageBytes, 0xff, bytes);
       });
     scatter_to_registers(w, m, lanes, image);
   });
@@ -200,7 +199,7 @@ void shared_store_lane(Warp& w, Cta& c, uint32_t offset, const uint8_t* bytes, u
 
 void shared_store(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t mask) {
   uint32_t bytes = static_cast<uint32_t>(m.element_bytes * m.values.size());
-  alignas(64) uint8_t image[32 * kImage];
+  alignas(64) uint8_t image[32 * kImageBytes];
   gather_from_registers(w, m, mask, image);
   by_target(w, address, mask, [&](Cta& c, const uint32_t* offset, uint32_t lanes) {
     if (!check_shared(w, c, offset, lanes, bytes, true)) return;
@@ -208,7 +207,7 @@ void shared_store(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
     uint64_t stamp = c.sequence << 8 | (&c == w.cta ? w.index : 0xff);
     for_each_lane(lanes, [&](int l) {
       if (in_use) w.exec->check_source_in_flight(w, c, offset[l], bytes, "an ordinary store");
-      shared_store_lane(w, c, offset[l], image + l * kImage, bytes, l);
+      shared_store_lane(w, c, offset[l], image + l * kImageBytes, bytes, l);
       if (w.exec->tracks_proxies()) {
         c.generic_writes[offset[l] >> 4] = stamp;
         c.generic_writes[(offset[l] + bytes - 1) >> 4] = stamp;
@@ -262,7 +261,7 @@ Allocation* common_allocation(GlobalMemory& memory, const uint64_t* address, uin
 
 void global_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t mask) {
   uint32_t bytes = static_cast<uint32_t>(m.element_bytes * m.values.size());
-  alignas(64) uint8_t image[32 * kImage];
+  alignas(64) uint8_t image[32 * kImageBytes];
   GlobalMemory& memory = *w.exec->launch().memory;
   bool aligned;
   Allocation* common = common_allocation(memory, address, mask, bytes, &aligned);
@@ -274,7 +273,7 @@ void global_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t
   for_each_lane(mask, [&](int l) {
     Allocation* a = common ? common : memory.find(address[l]);
     uint64_t at = address[l] - a->base;
-    std::memcpy(image + l * kImage, a->data + at, bytes);
+    std::memcpy(image + l * kImageBytes, a->data + at, bytes);
     if (!common) w.exec->touch(a, bytes, 0);
     if (a->tracks_writes() && !a->note_read(at, bytes)) unwritten |= 1u << l;
   });
@@ -293,7 +292,7 @@ void global_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t
 
 void global_store(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t mask) {
   uint32_t bytes = static_cast<uint32_t>(m.element_bytes * m.values.size());
-  alignas(64) uint8_t image[32 * kImage];
+  alignas(64) uint8_t image[32 * kImageBytes];
   gather_from_registers(w, m, mask, image);
   GlobalMemory& memory = *w.exec->launch().memory;
   bool aligned;
@@ -312,7 +311,7 @@ void global_store(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
                       "inputs are read-only", address[l], memory.describe(address[l]));
       return;
     }
-    std::memcpy(a->data + at, image + l * kImage, bytes);
+    std::memcpy(a->data + at, image + l * kImageBytes, bytes);
     a->mark_written(at, bytes);
     if (!common) w.exec->touch(a, 0, bytes);
   });
@@ -337,7 +336,7 @@ bool local_range(Warp& w, uint64_t offset, uint32_t bytes, uint32_t mask) {
 void local_access(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t mask,
                   uint64_t base, bool store) {
   uint32_t bytes = static_cast<uint32_t>(m.element_bytes * m.values.size());
-  alignas(64) uint8_t image[32 * kImage];
+  alignas(64) uint8_t image[32 * kImageBytes];
   if (store) gather_from_registers(w, m, mask, image);
   bool ok = true;
   for_each_lane(mask, [&](int l) {
@@ -345,16 +344,16 @@ void local_access(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
     if (!ok || !(ok = local_range(w, at, bytes, mask))) return;
     uint8_t* p = w.local.data() + size_t(l) * w.local_bytes + at;
     if (store)
-      std::memcpy(p, image + l * kImage, bytes);
+      std::memcpy(p, image + l * kImageBytes, bytes);
     else
-      std::memcpy(image + l * kImage, p, bytes);
+      std::memcpy(image + l * kImageBytes, p, bytes);
   });
   if (ok && !store) scatter_to_registers(w, m, mask, image);
 }
 
 void param_access(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t mask) {
   uint32_t bytes = static_cast<uint32_t>(m.element_bytes * m.values.size());
-  alignas(64) uint8_t image[32 * kImage];
+  alignas(64) uint8_t image[32 * kImageBytes];
   const std::vector<uint8_t>& params = w.exec->launch().params;
   bool ok = true;
   for_each_lane(mask, [&](int l) {
@@ -363,7 +362,7 @@ void param_access(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
       ok = false;
       return;
     }
-    std::memcpy(image + l * kImage, params.data() + at, bytes);
+    std::memcpy(image + l * kImageBytes, params.data() + at, bytes);
   });
   if (!ok)
     return w.exec->fault(
@@ -447,7 +446,7 @@ void scatter_to_registers(Warp& w, const MemorySite& m, uint32_t mask, const uin
         widen<uint64_t>(from, dst, 8, mask);
         break;
       default:
-        for_each_lane(mask, [&](int l) { std::memcpy(dst + l * 16, from + l * kImage, 16); });
+        for_each_lane(mask, [&](int l) { std::memcpy(dst + l * 16, from + l * kImageBytes, 16); });
     }
   }
 }
@@ -467,7 +466,7 @@ void gather_from_registers(const Warp& w, const MemorySite& m, uint32_t mask, ui
         break;
       default: {
         const uint8_t* src = source<uint8_t>(w, m.values[e]);
-        for_each_lane(mask, [&](int l) { std::memcpy(to + l * kImage, src + l * 16, 16); });
+        for_each_lane(mask, [&](int l) { std::memcpy(to + l * kImageBytes, src + l * 16, 16); });
       }
     }
   }

@@ -72,7 +72,7 @@ std::string check_copy(const plan::TensorMapArgs& map, const Coordinates& at,
     return fmt::format("inner coordinate {} times {} bytes is not a multiple of 16", at[0], bytes);
   if (is_store)
     for (uint32_t i = 0; i < map.rank; ++i)
-      if (at[i] < 0)
+      if (at[i] < 0 && !(map.im2col && i > 0))
         return fmt::format("negative coordinate {} in dimension {} of a store", at[i], i);
   return {};
 }

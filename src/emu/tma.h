@@ -1,21 +1,26 @@
 #pragma once
-// Bulk tensor copies, tiled mode (PTX ISA "cp.async.bulk.tensor"): which bytes go where. Rules as
-// measured on an H200 (tests/data/hw, group "tma"): per-element bounds on loads, 16-byte chunks on
-// stores, coordinates that kill a kernel, swizzle on the absolute shared address.
+// Bulk tensor copies, tiled and im2col mode (PTX ISA "cp.async.bulk.tensor"): which bytes go where.
+// Rules as measured on an H200 (tests/data/hw, group "tma"): per-element bounds on loads, 16-byte
+// chunks on stores, coordinates that kill a kernel, swizzle on the absolute shared address, the
+// order of an im2col copy's pixels.
 
 #include <array>
 #include <cstdint>
 #include <string>
 
 #include "base/result.h"
+#include "emu/atomics.h"
 #include "plan/tensor_map.h"
 
 namespace ptxbench::emu {
 
-using Coordinates = std::array<int32_t, 5>;  // innermost first; beyond the rank ignored
+// Innermost first, beyond the rank ignored; then the offsets of an im2col load, by spatial
+// dimension.
+constexpr size_t kImageOffsets = 5;
+using Coordinates = std::array<int32_t, kImageOffsets + 3>;
 
-// Layouts that this engine does not move: interleaved ones. kind "unsupported"; every function
-// below relies on it having passed.
+// Layouts that this engine does not move: interleaved ones, whose rules no recording shows. kind
+// "unsupported"; every function below relies on it having passed.
 Result<void> supported(const plan::TensorMapArgs& map);
 
 // Bytes that a load of the full box adds to an mbarrier's completed transactions.
@@ -39,7 +44,7 @@ void tma_load(const plan::TensorMapArgs& map, const Coordinates& at, uint32_t sh
 void tma_store(const plan::TensorMapArgs& map, const Coordinates& at, uint32_t shared_address,
                const uint8_t* shared, uint8_t* global);
 
-enum class ReduceOp : uint8_t { add, min, max, inc, dec, and_, or_, xor_ };
+using ReduceOp = AtomicOp;  // without exch and cas
 void tma_reduce(const plan::TensorMapArgs& map, const Coordinates& at, uint32_t shared_address,
                 const uint8_t* shared, uint8_t* global, ReduceOp op);
 // The element operation of tma_reduce and cp.reduce.async.bulk on n contiguous elements.

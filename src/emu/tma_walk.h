@@ -1,5 +1,5 @@
 #pragma once
-// for_each_piece: the one place that knows where the bytes of a tiled tensor copy lie.
+// for_each_piece: the one place that knows where the bytes of a tensor copy lie.
 
 #include <algorithm>
 
@@ -25,7 +25,8 @@ inline BoxShape box_shape(const plan::TensorMapArgs& map) {
     s.pitch = std::max(s.pitch, 16u << static_cast<int>(map.swizzle));
     s.swizzle_mask = (1u << static_cast<int>(map.swizzle)) - 1;
   }
-  for (uint32_t i = 1; i < map.rank; ++i)
+  if (map.im2col) s.count[1] = map.pixels;
+  for (uint32_t i = 1; i < map.rank && !map.im2col; ++i)
     s.count[i] = (map.box[i] + map.element_strides[i] - 1) / map.element_strides[i];
   return s;
 }
@@ -65,11 +66,55 @@ inline void emit_run(const BoxShape& s, uint32_t linear, int64_t global, uint32_
   }
 }
 
+// The row of the box: before, inside and behind the tensor.
+template <class F>
+inline void emit_row(const BoxShape& s, const RowClip& clip, uint32_t shared, int64_t offset,
+                     F& f) {
+  const uint32_t first = static_cast<uint32_t>(clip.first), last = static_cast<uint32_t>(clip.last);
+  emit_run(s, shared, -1, first, f);
+  emit_run(s, shared + first, offset + first, last - first, f);
+  emit_run(s, shared + last, -1, s.row_bytes - last, f);
+}
+
+// A row is a pixel. Pixels run through the box of pixels, the innermost spatial dimension fastest,
+// and from its end to the next image; the offsets are added to every pixel's place afterwards.
+template <class F>
+void for_each_pixel_piece(const plan::TensorMapArgs& map, const Coordinates& at,
+                          uint32_t shared_address, bool is_store, F&& f) {
+  const BoxShape s = box_shape(map);
+  const RowClip clip = clip_row(map, s, at[0], is_store);
+  std::array<int64_t, 5> pixel{};
+  for (uint32_t i = 1; i < map.rank; ++i) pixel[i] = at[i];
+  for (uint32_t n = 0; n < s.count[1]; ++n, shared_address += s.pitch) {
+    bool inside = clip.last > clip.first;
+    int64_t offset = int64_t{at[0]} * s.element;
+    for (uint32_t i = 1; i < map.rank; ++i) {
+      const bool spatial = i + 1 < map.rank;
+      const int64_t c = pixel[i] + (spatial && !is_store ? at[kImageOffsets + i - 1] : 0);
+      if (c < 0 || c >= static_cast<int64_t>(map.dims[i]))
+        inside = false;
+      else
+        offset += c * static_cast<int64_t>(map.strides[i - 1]);
+    }
+    if (inside)
+      emit_row(s, clip, shared_address, offset, f);
+    else
+      emit_run(s, shared_address, -1, s.row_bytes, f);
+    for (uint32_t i = 1; i < map.rank; ++i) {
+      pixel[i] += map.element_strides[i];
+      if (i + 1 == map.rank || pixel[i] < static_cast<int64_t>(map.dims[i]) + map.upper[i - 1])
+        break;
+      pixel[i] = map.lower[i - 1];
+    }
+  }
+}
+
 }  // namespace detail
 
 template <class F>
 void for_each_piece(const plan::TensorMapArgs& map, const Coordinates& at, uint32_t shared_address,
                     bool is_store, F&& f) {
+  if (map.im2col) return detail::for_each_pixel_piece(map, at, shared_address, is_store, f);
   const BoxShape s = box_shape(map);
   const RowClip clip = clip_row(map, s, at[0], is_store);
   const uint32_t rows = s.count[1] * s.count[2] * s.count[3] * s.count[4];
@@ -84,14 +129,10 @@ void for_each_piece(const plan::TensorMapArgs& map, const Coordinates& at, uint3
       else
         offset += c * static_cast<int64_t>(map.strides[i - 1]);
     }
-    if (inside) {
-      uint32_t first = static_cast<uint32_t>(clip.first), last = static_cast<uint32_t>(clip.last);
-      detail::emit_run(s, shared_address, -1, first, f);
-      detail::emit_run(s, shared_address + first, offset + first, last - first, f);
-      detail::emit_run(s, shared_address + last, -1, s.row_bytes - last, f);
-    } else {
+    if (inside)
+      detail::emit_row(s, clip, shared_address, offset, f);
+    else
       detail::emit_run(s, shared_address, -1, s.row_bytes, f);
-    }
     for (uint32_t i = 1; i < 5 && ++index[i] == s.count[i]; ++i) index[i] = 0;
   }
 }

@@ -27,6 +27,7 @@ class Writer {
     bytes_.insert(bytes_.end(), p, p + n);
   }
   bool ok() const { return true; }
+  bool has(uint32_t /*version*/) const { return true; }  // always writes the newest format
   std::vector<uint8_t> take() { return std::move(bytes_); }
 
  private:
@@ -39,7 +40,11 @@ class Reader {
  public:
   static constexpr bool kReading = true;
 
-  Reader(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
+  Reader(const uint8_t* data, size_t size, uint32_t version = 0)
+      : at_(data), end_(data + size), version_(version) {}
+
+  // Whether the file has the fields that format `version` added.
+  bool has(uint32_t version) const { return version_ >= version; }
 
   template <std::integral T>
   void number(T& v) {
@@ -89,6 +94,7 @@ class Reader {
 
   const uint8_t* at_;
   const uint8_t* end_;
+  uint32_t version_;
   std::string error_;
 };
 

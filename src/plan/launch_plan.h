@@ -117,8 +117,8 @@ struct Free {
 using Step = std::variant<Launch, Memset, CopyHostToDevice, CopyDeviceToDevice, Free>;
 
 struct LaunchPlan {
-  static constexpr uint32_t kVersion = 1;
-  std::string arch;            // "sm_90a"
+  static constexpr uint32_t kVersion = 2;  // 2: im2col tensor maps; files of format 1 are read
+  std::string arch;                        // "sm_90a"
   std::string device_profile;  // whose attributes host code was told: "h100", "h200", "b200"
   std::string definition;      // task name the plan was recorded for
   std::vector<std::pair<std::string, int64_t>>

@@ -31,7 +31,7 @@ struct Finding {
   uint32_t lanes = 0;
   uint64_t address = 0;
   std::string symbol;  // what the address belongs to: "C[12,7]"-like or variable + offset
-  uint64_t count = 1;  // same kind at the same instruction
+  uint64_t count = 1;  // same kind at the same instruction (unwritten memory: same line and buffer)
 };
 
 // How often an instruction family ran. warps: warp-level executions with at least one active lane;

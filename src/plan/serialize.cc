@@ -124,6 +124,12 @@ void tensor_map(A& a, Ref<A, TensorMap> m) {
   enumeration(a, g.swizzle, MapSwizzle::b128, "tensor map swizzle");
   field(a, g.l2_promotion);
   field(a, g.nan_fill);
+  if (a.has(2)) {
+    field(a, g.im2col);
+    field(a, g.pixels);
+    all(a, g.lower);
+    all(a, g.upper);
+  }
   ref(a, m.address);
 }
 
@@ -222,9 +228,9 @@ Result<LaunchPlan> deserialize(const std::vector<uint8_t>& file) {
   header.number(version);
   header.number(size);
   if (!header.ok()) return bad(header.error());
-  if (version != LaunchPlan::kVersion)
-    return bad(
-        fmt::format("format version {}, this program knows {}", version, LaunchPlan::kVersion));
+  if (version < 1 || version > LaunchPlan::kVersion)
+    return bad(fmt::format("format version {}, this program knows 1 to {}", version,
+                           LaunchPlan::kVersion));
   if (header.left() < kHashBytes || size > header.left() - kHashBytes)
     return bad("it ends too early");
   if (size < header.left() - kHashBytes) return bad("something follows its end");
@@ -232,7 +238,7 @@ Result<LaunchPlan> deserialize(const std::vector<uint8_t>& file) {
   std::string_view stored(reinterpret_cast<const char*>(content.data() + size), kHashBytes);
   if (hash_hex(content) != stored) return bad("its checksum is wrong (damaged file)");
   LaunchPlan plan;
-  Reader body(content.data(), content.size());
+  Reader body(content.data(), content.size(), version);
   plan_fields(body, plan);
   if (!body.ok()) return bad(body.error());
   if (body.left() != 0) return bad("something follows its last step");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace ptxbench::plan {
@@ -22,6 +23,7 @@ uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 // What the driver writes as box bytes: element strides count in every dimension.
 uint64_t dense_box_bytes(const TensorMapArgs& a) {
   uint64_t bytes = element_size(a.type);
+  if (a.im2col) return bytes * a.box[0] * a.pixels;
   for (uint32_t i = 0; i < a.rank; ++i) bytes *= ceil_div(a.box[i], a.element_strides[i]);
   return bytes;
 }
@@ -65,6 +67,24 @@ Result<void> check_addresses(const TensorMapArgs& a) {
   return {};
 }
 
+// The documented ranges: the corners' bits are shared among the spatial dimensions.
+Result<void> check_pixels(const TensorMapArgs& a) {
+  if (a.rank < 3)
+    return refuse(fmt::format("an im2col tensor map needs rank 3 or more, not {}", a.rank));
+  if (a.pixels == 0 || a.pixels > 1024)
+    return refuse(fmt::format("{} pixels per column, not 1..1024", a.pixels));
+  const int32_t reach = a.rank == 3 ? 1 << 15 : a.rank == 4 ? 1 << 7 : 1 << 4;
+  for (uint32_t i = 0; i + 2 < a.rank; ++i) {
+    for (int32_t corner : {a.lower[i], a.upper[i]})
+      if (corner < -reach || corner >= reach)
+        return refuse(
+            fmt::format("pixel box corner {} is not in {}..{}", corner, -reach, reach - 1));
+    if (static_cast<int64_t>(a.dims[i + 1]) - 1 + a.upper[i] < a.lower[i])
+      return refuse(fmt::format("the pixel box is empty in dimension {}", i + 1));
+  }
+  return {};
+}
+
 }  // namespace
 
 int element_size(MapType type) {
@@ -87,6 +107,7 @@ int element_size(MapType type) {
 Result<void> check(const TensorMapArgs& a) {
   PB_RETURN_IF_ERROR(check_enums(a));
   PB_RETURN_IF_ERROR(check_addresses(a));
+  if (a.im2col) PB_RETURN_IF_ERROR(check_pixels(a));
   for (uint32_t i = 0; i < a.rank; ++i) {
     if (a.dims[i] == 0 || a.dims[i] > (uint64_t{1} << 32))
       return refuse(fmt::format("dimension {} has {} elements, not 1..2^32", i, a.dims[i]));
@@ -111,7 +132,8 @@ Result<void> check(const TensorMapArgs& a) {
 // 32-35 of each in nibbles from bit 32 of word 3; 4-6 dimensions - 1; 6 from bit 32 element strides
 // - 1 by 3 bits, top byte and word 7 box - 1; 8 box bytes; 9 alignment of the swizzle pattern. L2
 // promotion (word 1, bits 17-18) as an H200's driver encodes 256 bytes; that 64 and 128 are 1 and 2
-// there is taken from the order of the enumeration.
+// there is taken from the order of the enumeration. The layout of what only im2col maps have is
+// ours: word 1 bit 20, pixels and corners in words 10-12.
 std::array<uint8_t, 128> encode(const TensorMapArgs& a) {
   std::array<uint64_t, 16> w{};
   w[0] = a.global_address;
@@ -131,6 +153,14 @@ std::array<uint8_t, 128> encode(const TensorMapArgs& a) {
     else
       w[7] |= uint64_t{a.box[i] - 1} << (8 * (i - 1));
   }
+  if (a.im2col) {
+    w[1] |= 1 << 20;
+    w[10] = a.pixels;
+    for (int i = 0; i < 3; ++i) {
+      w[11] |= uint64_t{static_cast<uint16_t>(a.lower[i])} << (16 * i);
+      w[12] |= uint64_t{static_cast<uint16_t>(a.upper[i])} << (16 * i);
+    }
+  }
   w[8] = dense_box_bytes(a);
   w[9] = a.swizzle == MapSwizzle::none ? 16 : 128u << static_cast<int>(a.swizzle);
   std::array<uint8_t, 128> out;
@@ -138,7 +168,10 @@ std::array<uint8_t, 128> encode(const TensorMapArgs& a) {
   return out;
 }
 
-Result<TensorMapArgs> decode(const uint8_t* descriptor) {
+namespace {
+
+// The fields as they stand, in range or not.
+Result<TensorMapArgs> fields_of(const uint8_t* descriptor) {
   std::array<uint64_t, 16> w;
   std::memcpy(w.data(), descriptor, 128);
   TensorMapArgs a;
@@ -163,11 +196,86 @@ Result<TensorMapArgs> decode(const uint8_t* descriptor) {
     a.element_strides[i] = ((w[6] >> (32 + 3 * i)) & 7) + 1;
     a.box[i] = (i == 0 ? w[6] >> 56 : (w[7] >> (8 * (i - 1))) & 255) + 1;
   }
+  if (w[1] >> 20 & 1) {
+    a.im2col = true;
+    a.pixels = static_cast<uint32_t>(w[10]);
+    for (int i = 0; i < 3; ++i) {
+      a.lower[i] = static_cast<int16_t>(w[11] >> (16 * i));
+      a.upper[i] = static_cast<int16_t>(w[12] >> (16 * i));
+    }
+  }
+  return a;
+}
+
+}  // namespace
+
+Result<TensorMapArgs> decode(const uint8_t* descriptor) {
+  PB_ASSIGN_OR_RETURN(TensorMapArgs a, fields_of(descriptor));
   // Encoding again must give the same bytes: catches every bit that no field explains.
   std::array<uint8_t, 128> again = encode(a);
   if (!check(a).ok() || std::memcmp(again.data(), descriptor, 128) != 0)
     return refuse("these 128 bytes are not a tensor map");
   return a;
+}
+
+Result<void> replace(uint8_t* descriptor, MapField field, uint32_t ordinal, uint64_t value) {
+  PB_ASSIGN_OR_RETURN(TensorMapArgs a, fields_of(descriptor));
+  if (a.im2col) return refuse("tensormap.replace changes tiled maps only");
+  const uint32_t last = field == MapField::global_stride ? 4 : 5;
+  if (ordinal >= last) return refuse(fmt::format("dimension {} does not exist", ordinal));
+  auto below = [&](uint64_t limit) -> Result<void> {
+    if (value < limit) return {};
+    return refuse(fmt::format("value {} does not exist for this field", value));
+  };
+  // Strides and sizes beyond the rank have no place in the descriptor: a rank is replaced first.
+  switch (field) {
+    case MapField::global_address:
+      a.global_address = value;
+      break;
+    case MapField::rank:
+      PB_RETURN_IF_ERROR(below(5));
+      a.rank = static_cast<uint32_t>(value) + 1;
+      for (uint32_t i = 0; i < a.rank; ++i) {
+        a.dims[i] = std::max<uint64_t>(a.dims[i], 1), a.box[i] = std::max(a.box[i], 1u);
+        a.element_strides[i] = std::max(a.element_strides[i], 1u);
+      }
+      break;
+    case MapField::box_dim:
+      a.box[ordinal] = static_cast<uint32_t>(value & 255 ? value & 255 : 256);
+      PB_RETURN_IF_ERROR(below(257));
+      break;
+    case MapField::global_dim:
+      a.dims[ordinal] = value ? value : uint64_t{1} << 32;
+      break;
+    case MapField::global_stride:
+      a.strides[ordinal] = value;
+      break;
+    case MapField::element_stride:
+      PB_RETURN_IF_ERROR(below(9));
+      a.element_strides[ordinal] = std::max(static_cast<uint32_t>(value), 1u);
+      break;
+    case MapField::elemtype: {
+      PB_RETURN_IF_ERROR(below(kTypeCode.size()));
+      const auto* found = std::find(kTypeCode.begin(), kTypeCode.end(), value);
+      a.type = static_cast<MapType>(found - kTypeCode.begin());
+      break;
+    }
+    case MapField::interleave_layout:
+      PB_RETURN_IF_ERROR(below(3));
+      a.interleave = static_cast<MapInterleave>(value);
+      break;
+    case MapField::swizzle_mode:
+      PB_RETURN_IF_ERROR(below(4));
+      a.swizzle = static_cast<MapSwizzle>(value);
+      break;
+    case MapField::fill_mode:
+      PB_RETURN_IF_ERROR(below(2));
+      a.nan_fill = value != 0;
+      break;
+  }
+  std::array<uint8_t, 128> changed = encode(a);
+  std::memcpy(descriptor, changed.data(), changed.size());
+  return {};
 }
 
 }  // namespace ptxbench::plan

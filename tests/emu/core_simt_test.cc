@@ -315,12 +315,12 @@ TEST(CoreSimt, WhatIsNotImplementedIsRefusedByName) {
   r.ptx = R"(.visible .entry k(.param .u64 p0) {
     .reg .b32 %r<4>;
     redux.sync.add.s32 %r1, %r2, 0xffffffff;
-    tensormap.replace.tile.rank.global.b1024.b32 [p0], 2;
+    .reg .b64 %d<2>; multimem.red.relaxed.gpu.global.add.u32 [%d1], %r1;
     ret; })";
   r.buffers = {output_of("c", 4)};
   r.block = {32};
   r.go();
-  EXPECT_NE(r.error.find("tensormap.replace"), std::string::npos) << r.error;
+  EXPECT_NE(r.error.find("multimem.red"), std::string::npos) << r.error;
   EXPECT_NE(r.error.find("line 7"), std::string::npos) << r.error;
 }
 

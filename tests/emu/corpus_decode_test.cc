@@ -1,4 +1,4 @@
-// What nvcc makes of ordinary CUDA code decodes; what does not is refused by a known name.
+// What nvcc makes of ordinary CUDA code decodes.
 #include <filesystem>
 
 #include "base/files.h"
@@ -8,8 +8,8 @@
 namespace ptxbench::emu {
 namespace {
 
-TEST(CorpusDecode, EveryKernelDecodesOrIsRefusedByName) {
-  int kernels = 0, refused = 0;
+TEST(CorpusDecode, EveryKernelDecodes) {
+  int kernels = 0;
   const std::filesystem::path folder =
       std::filesystem::path(PTXBENCH_SOURCE_DIR) / "tests/ptx/corpus";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -26,16 +26,10 @@ TEST(CorpusDecode, EveryKernelDecodesOrIsRefusedByName) {
       kernels++;
       auto kernel = decode(module, f.name, addresses);
       if (kernel.ok()) continue;
-      refused++;
-      EXPECT_EQ(kernel.error().kind, "unsupported");
-      EXPECT_GT(kernel.error().where.line, 0) << kernel.error().message;
-      const std::string& why = kernel.error().message;
-      bool known = why.find("indirect calls are not supported") != std::string::npos;
-      EXPECT_TRUE(known) << entry.path().filename() << ": " << why;
+      ADD_FAILURE() << entry.path().filename() << ": " << kernel.error().message;
     }
   }
   EXPECT_GE(kernels, 25);
-  EXPECT_EQ(refused, 2);
 }
 
 }  // namespace

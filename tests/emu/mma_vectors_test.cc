@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "emu/hw_vectors.h"
+#include "emu/isa_recorder.h"
 #include "emu/mma_forms.h"
 
 namespace ptxbench::emu {
@@ -13,6 +14,7 @@ namespace {
 
 // One recorded case: registers of a warp in, registers out. The number of registers that differ.
 size_t replay(const hw::Group& g, const hw::Json& c, size_t* compared) {
+  isa::executed(c.at("ptx").get<std::string>());
   MmaForm form = parse_mma(c.at("ptx"));
   form.selector = std::max(c.value("selector", -1), 0);
   Result<void> known = check(form);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "emu/emulator.h"
+#include "emu/isa_recorder.h"
 
 namespace ptxbench::emu::test {
 
@@ -74,6 +75,8 @@ struct PtxRun {
     }
     Result<void> done = emulator.launch(*module, request, options, &result);
     if (!done.ok()) error = done.error().to_string();
+    if (done.ok() && result.status == plan::RunStatus::completed)
+      for (const ptx::Instruction* i : emulator.executed()) isa::executed(*i);
     return *this;
   }
 

@@ -7,8 +7,10 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "emu/isa_recorder.h"
 #include "emu/scalar/level.h"
 #include "ptx/parser.h"
 
@@ -45,6 +47,7 @@ class ScalarMachine {
   uint32_t& carry() { return preds_[3]; }
 
   void run(uint32_t mask = 0xffffffffu) {
+    for (const ptx::Instruction* in : std::exchange(fresh_, {})) isa::executed(*in);
     RegisterView view{base(), constants(), preds_.data()};
     for (const MicroOp& op : code_) op.handler(view, op, mask);
   }
@@ -123,6 +126,7 @@ class ScalarMachine {
       }
     }
     code_.push_back(op);
+    fresh_.push_back(&in);
   }
 
   Slot sink() {
@@ -159,6 +163,7 @@ class ScalarMachine {
   std::vector<Line> memory_, pool_;
   size_t bytes_ = 0;
   std::vector<MicroOp> code_;
+  std::vector<const ptx::Instruction*> fresh_;  // not executed yet
 };
 
 }  // namespace ptxbench::emu::testing

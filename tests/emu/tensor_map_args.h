@@ -34,4 +34,23 @@ inline plan::TensorMapArgs map_args(const hw::Json& c) {
   return a;
 }
 
+inline plan::TensorMapArgs im2col_args(const hw::Json& c) {
+  plan::TensorMapArgs a;
+  a.type = map_type(c.at("type").get<std::string>());
+  a.rank = static_cast<uint32_t>(c.at("dims").size());
+  a.im2col = true;
+  a.pixels = c.at("pixelsPerColumn");
+  a.box[0] = c.at("channelsPerPixel");
+  for (uint32_t i = 0; i < a.rank; ++i) {
+    a.dims[i] = c.at("dims")[i];
+    a.element_strides[i] = c.at("element_strides")[i];
+    if (i) a.strides[i - 1] = c.at("strides")[i - 1], a.box[i] = 1;
+    if (i + 2 < a.rank) {
+      a.lower[i] = c.at("pixelBoxLowerCorner")[i];
+      a.upper[i] = c.at("pixelBoxUpperCorner")[i];
+    }
+  }
+  return a;
+}
+
 }  // namespace ptxbench

@@ -144,6 +144,29 @@ TEST(Tma, Multicast) {
   EXPECT_EQ(cases.size(), 6u);
 }
 
+TEST(Tma, ImageToColumns) {
+  const hw::Group& g = hw::group("tma");
+  auto cases = g.cases("tma_im2col");
+  for (const hw::Json& c : cases) {
+    plan::TensorMapArgs map = im2col_args(c);
+    ASSERT_TRUE(plan::check(map).ok()) << c.dump();
+    EXPECT_EQ(transaction_bytes(map), c.at("tx_count").get<uint32_t>());
+    Coordinates at = coordinates(c);
+    for (size_t i = 0; i < 2; ++i) at[kImageOffsets + i] = c.at("im2col_offsets")[i];
+    std::vector<uint8_t> global = global_memory(map, 0);
+    std::vector<uint8_t> shared(kBase + 4096, 0xaa);
+    tma_load(map, at, kBase, shared.data(), global.data());
+    auto image = g.array(c.at("image")).bytes;
+    EXPECT_TRUE(std::equal(image.begin(), image.end(), shared.begin() + kBase)) << c.dump();
+    const auto back = plan::decode(plan::encode(map).data());
+    ASSERT_TRUE(back.ok());
+    EXPECT_EQ(plan::encode(*back), plan::encode(map));
+    EXPECT_TRUE(back->im2col && back->pixels == map.pixels && back->lower == map.lower &&
+                back->upper == map.upper);
+  }
+  EXPECT_EQ(cases.size(), 12u);
+}
+
 TEST(Tma, PlainBulkReductions) {
   const hw::Group& g = hw::group("tma");
   int n = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "emu/hw_vectors.h"
+#include "emu/isa_recorder.h"
 #include "emu/wgmma_forms.h"
 
 namespace ptxbench::emu {
@@ -25,6 +26,7 @@ TEST(WgmmaVectors, Layouts) {
   auto run = std::make_unique<Fragments>();
   for (const hw::Json& c : g.cases()) {
     const std::string ptx = c.at("ptx");
+    isa::executed(ptx);
     WgmmaForm form = parse_form(ptx);
     ASSERT_TRUE(check(form).ok()) << check(form).error().message;
     auto image = g.array(c.at("image")).bytes;
@@ -191,6 +193,7 @@ TEST(WgmmaVectors, RawRegisters) {
   auto run = std::make_unique<Fragments>();
   size_t compared = 0, cases = 0;
   for (const hw::Json& c : g.cases("wgmma_raw")) {
+    isa::executed(c.at("ptx").get<std::string>());
     WgmmaForm form = parse_form(c.at("ptx"));
     form.selector = std::max(c.value("selector", -1), 0);
     ASSERT_TRUE(check(form).ok()) << c.at("ptx") << check(form).error().message;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 
+#include "base/files.h"
 #include "base/hash.h"
 
 namespace ptxbench::plan {
@@ -66,6 +68,17 @@ std::vector<uint8_t> with_right_hash(std::vector<uint8_t> file) {
 
 TEST(LaunchPlan, RoundTrip) {
   LaunchPlan plan = sample_plan();
+  TensorMap columns = sample_map();
+  columns.args.rank = 4;
+  columns.args.dims = {64, 16, 16, 2};
+  columns.args.strides = {128, 2048, 32768};
+  columns.args.box = {64, 1, 1, 1};
+  columns.args.element_strides = {1, 1, 1, 1};
+  columns.args.im2col = true;
+  columns.args.pixels = 32;
+  columns.args.lower = {-1, -1}, columns.args.upper = {-1, -1};
+  columns.address = {0, 0};
+  plan.tensor_maps.push_back(columns);
   auto bytes = serialize(plan);
   auto back = deserialize(bytes);
   ASSERT_TRUE(back.ok()) << back.error().message;
@@ -75,6 +88,17 @@ TEST(LaunchPlan, RoundTrip) {
   auto empty = deserialize(serialize(LaunchPlan{}));
   ASSERT_TRUE(empty.ok());
   EXPECT_TRUE(*empty == LaunchPlan{});
+}
+
+// tests/data/plan/format1.plan is sample_plan() as the program wrote it when format 1 was the
+// newest.
+TEST(LaunchPlan, ReadsFilesOfFormat1) {
+  auto file =
+      read_file(std::filesystem::path(PTXBENCH_SOURCE_DIR) / "tests/data/plan/format1.plan");
+  ASSERT_TRUE(file.ok());
+  auto plan = deserialize({file->begin(), file->end()});
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  EXPECT_TRUE(*plan == sample_plan());
 }
 
 TEST(LaunchPlan, EveryTruncationIsRefused) {

@@ -1,4 +1,5 @@
-// Driver API: initialisation, devices, contexts, errors, entry-point queries, tensor maps.
+// Driver API: initialisation, devices, contexts, errors, entry-point queries. Tensor maps:
+// driver_tensor_map.cc.
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -14,10 +15,6 @@ using namespace ptxbench::cudart;
 
 namespace {
 CUcontext context() { return reinterpret_cast<CUcontext>(ptxbench_backend()); }
-
-CUresult fill_tiled(CUtensorMap* out, const ptxbench::plan::TensorMapArgs& args) {
-  return driver_result(ptxbench_backend()->encode_tensor_map(args, out));
-}
 }  // namespace
 
 extern "C" {
@@ -82,46 +79,6 @@ __attribute__((visibility("default"))) CUresult first_get_proc_address(
     const char* name, void** out, int version, cuuint64_t flags) __asm__("cuGetProcAddress");
 CUresult first_get_proc_address(const char* name, void** out, int version, cuuint64_t flags) {
   return cuGetProcAddress_v2(name, out, version, flags, nullptr);
-}
-
-CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank,
-                                void* address, const cuuint64_t* dims, const cuuint64_t* strides,
-                                const cuuint32_t* box, const cuuint32_t* element_strides,
-                                CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-                                CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-  Backend* backend = ptxbench_backend();
-  if (rank < 1 || rank > 5)
-    return driver_result(
-        backend->refuse(kInvalidValue, "cuTensorMapEncodeTiled: rank is not 1..5"));
-  if (!dims || !box || !element_strides || (rank > 1 && !strides))
-    return driver_result(backend->refuse(kInvalidValue, "cuTensorMapEncodeTiled: null array"));
-  if (type > CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ) {
-    const std::string what = "cuTensorMapEncodeTiled with data type " + std::to_string(type);
-    return driver_result(backend->unsupported(what.c_str()));
-  }
-  if (static_cast<unsigned>(swizzle) > CU_TENSOR_MAP_SWIZZLE_128B) {
-    const std::string what = "cuTensorMapEncodeTiled with swizzle " + std::to_string(swizzle);
-    return driver_result(backend->unsupported(what.c_str()));
-  }
-  if (static_cast<unsigned>(interleave) > 2 || static_cast<unsigned>(promotion) > 3 ||
-      static_cast<unsigned>(fill) > 1)
-    return driver_result(
-        backend->refuse(kInvalidValue, "cuTensorMapEncodeTiled: enumerator out of range"));
-  ptxbench::plan::TensorMapArgs args;
-  args.type = static_cast<ptxbench::plan::MapType>(type);
-  args.rank = rank;
-  args.global_address = reinterpret_cast<uint64_t>(address);
-  for (cuuint32_t i = 0; i < rank; ++i) {
-    args.dims[i] = dims[i];
-    if (i + 1 < rank) args.strides[i] = strides[i];
-    args.box[i] = box[i];
-    args.element_strides[i] = element_strides[i];
-  }
-  args.interleave = static_cast<ptxbench::plan::MapInterleave>(interleave);
-  args.swizzle = static_cast<ptxbench::plan::MapSwizzle>(swizzle);
-  args.l2_promotion = static_cast<uint8_t>(promotion);
-  args.nan_fill = fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
-  return fill_tiled(out, args);
 }
 
 }  // extern "C"

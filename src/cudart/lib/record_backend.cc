@@ -347,6 +347,10 @@ int RecordBackend::encode_tensor_map(const plan::TensorMapArgs& args, void* out)
   w.put(args.swizzle);
   w.put(args.l2_promotion);
   w.put(static_cast<uint8_t>(args.nan_fill));
+  w.put(static_cast<uint8_t>(args.im2col));
+  w.put(args.pixels);
+  for (int32_t v : args.lower) w.put(v);
+  for (int32_t v : args.upper) w.put(v);
   emit(wire::Kind::tensor_map, w);
   const uint64_t hash = wire::token_hash(w.bytes().data(), w.bytes().size());
   wire::make_token(maps_++, hash, static_cast<uint8_t*>(out));
