@@ -200,8 +200,8 @@ class Attack : public ::testing::Test {
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const std::string name = entry.path().filename();
       if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-      std::ifstream file(entry.path() / "cmdline");
-      const std::string line((std::istreambuf_iterator<char>(file)), {});
+      const auto line_read = read_file(entry.path() / "cmdline");  // not if it ends meanwhile
+      const std::string line = line_read.ok() ? line_read.value() : "";
       if (line.find(folder_.path().string()) != std::string::npos) found.insert(line);
     }
     return found;

@@ -81,8 +81,8 @@ int stragglers(const fs::path& temporary) {
   int count = 0;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
-    std::ifstream file(entry.path() / "cmdline");
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const auto text_read = read_file(entry.path() / "cmdline");  // not if it ends meanwhile
+    const std::string text = text_read.ok() ? text_read.value() : "";
     count += text.find(child) != std::string::npos || text.find(temporary) != std::string::npos;
   }
   return count;

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "base/files.h"
 #include "base/temp_dir.h"
 
 namespace ptxbench::sandbox {
@@ -40,8 +41,8 @@ int processes_with(const std::string& marker) {
     const std::string name = entry.path().filename();
     if (!std::isdigit(static_cast<unsigned char>(name[0])) || name == std::to_string(getpid()))
       continue;
-    std::ifstream file(entry.path() / "cmdline");
-    const std::string line((std::istreambuf_iterator<char>(file)), {});
+    const auto line_read = read_file(entry.path() / "cmdline");  // not if it ends meanwhile
+    const std::string line = line_read.ok() ? line_read.value() : "";
     count += line.find(marker) != std::string::npos;
   }
   return count;
