@@ -50,7 +50,13 @@ void bench_cast(Table& table, const Options& options, const char* name, CastOp o
       for (bool down : {false, true}) {
         FusedCastPlan p = cut(call_of(0), tile);
         p.vector = true, p.down_first = down;
-        if (p.describe() != chosen.describe()) plans.push_back(p);
+        // One tile a CTA; then as many CTAs as there are with so many of 256 threads a
+        // multiprocessor.
+        for (int waves : bias ? std::vector<int>{0, 2, 3, 4, 6} : std::vector<int>{0}) {
+          const int threads = tile == CastTile::t64x64 ? 64 : tile == CastTile::t64x128 ? 128 : 256;
+          if (waves > 0) p.runs = balanced_runs(p, int64_t{waves} * sms * (256 / threads));
+          if (p.describe() != chosen.describe()) plans.push_back(p);
+        }
       }
   std::vector<Operation> all;
   for (const FusedCastPlan& plan : plans)

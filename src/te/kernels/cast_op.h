@@ -13,11 +13,9 @@ constexpr bool is_backward(CastOp op) { return op == CastOp::dgelu || op == Cast
 enum class CastTile : uint8_t { t64x64, t64x128, t128x128, t64x256 };
 inline constexpr CastTile kCastTiles[] = {CastTile::t64x64, CastTile::t64x128, CastTile::t128x128,
                                           CastTile::t64x256};
-// dense: four CTAs a multiprocessor instead of three, at the price of registers.
-enum class NormTile : uint8_t { t64x256, t32x512, t32x512_dense, t32x1024, t16x2048, t16x4096 };
-inline constexpr NormTile kNormTiles[] = {NormTile::t64x256,       NormTile::t32x512,
-                                          NormTile::t32x512_dense, NormTile::t32x1024,
-                                          NormTile::t16x2048,      NormTile::t16x4096};
+enum class NormTile : uint8_t { t64x256, t32x512, t32x1024, t16x2048, t16x4096 };
+inline constexpr NormTile kNormTiles[] = {NormTile::t64x256, NormTile::t32x512, NormTile::t32x1024,
+                                          NormTile::t16x2048, NormTile::t16x4096};
 
 enum class NormKind : uint8_t { layer, rms };
 

@@ -19,10 +19,9 @@ __device__ __forceinline__ uint4 load_streaming(const void* p) {
   return v;
 }
 
-// Asks L2 for `bytes` (a multiple of 16) at a 16-byte aligned address. PTX ISA,
-// cp.async.bulk.prefetch.
-__device__ __forceinline__ void prefetch_l2(const void* p, uint32_t bytes) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes));
+// Asks L2 for the line of an address. PTX ISA, prefetch.
+__device__ __forceinline__ void prefetch_line(const void* p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 }
 
 // ---- conversion ----
@@ -105,18 +104,27 @@ __device__ __forceinline__ void atomic_max_float(float* address, float v) {
   atomicMax(reinterpret_cast<int*>(address), __float_as_int(v));
 }
 
-// The maximum over the CTA into *amax (may be null: nothing happens). All threads call; no thread
-// may touch `scratch` [warps] afterwards before a barrier.
+// The maximum over the CTA into *amax (may be null: nothing happens), in two halves with a barrier
+// of the CTA between them. v >= 0. `scratch` [warps].
+__device__ __forceinline__ void put_amax(float v, const float* amax, float* scratch) {
+  if (amax == nullptr) return;
+  const unsigned most = __reduce_max_sync(~0u, __float_as_uint(v));
+  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = __uint_as_float(most);
+}
+template <int kThreads>
+__device__ __forceinline__ void take_amax(float* amax, const float* scratch) {
+  if (amax == nullptr || threadIdx.x >= 32) return;
+  const float v = threadIdx.x < kThreads / 32 ? scratch[threadIdx.x] : 0;
+  const unsigned most = __reduce_max_sync(~0u, __float_as_uint(v));
+  if (threadIdx.x == 0) atomic_max_float(amax, __uint_as_float(most));
+}
+// Both at once. All threads call; no thread may touch `scratch` afterwards before a barrier.
 template <int kThreads>
 __device__ __forceinline__ void commit_amax(float v, float* amax, float* scratch) {
   if (amax == nullptr) return;
-  v = warp_max(v);
-  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = v;
+  put_amax(v, amax, scratch);
   __syncthreads();
-  if (threadIdx.x < 32) {
-    v = warp_max(threadIdx.x < kThreads / 32 ? scratch[threadIdx.x] : 0);
-    if (threadIdx.x == 0) atomic_max_float(amax, v);
-  }
+  take_amax<kThreads>(amax, scratch);
 }
 
 // Counts a CTA; the number of those counted before. One thread calls, after a barrier of the CTA:

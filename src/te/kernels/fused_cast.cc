@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "te/kernels/fused_cast_launch.h"
 #include "te/kernels/launch.h"
 
@@ -61,9 +63,10 @@ Result<void> check(const FusedCast& c) {
 
 std::string FusedCastPlan::describe() const {
   const Sides s = sides(tile);
-  return fmt::format("{}x{} tiles, {} down x {} across, {}, {} first", s.rows, s.cols, tile_rows,
-                     tile_cols, vector ? "16-byte accesses" : "element by element",
-                     down_first ? "down" : "across");
+  return fmt::format(
+      "{}x{} tiles, {} down x {} across{}, {}, {} first", s.rows, s.cols, tile_rows, tile_cols,
+      runs < tile_rows ? fmt::format(", {} CTAs a column", runs) : std::string(),
+      vector ? "16-byte accesses" : "element by element", down_first ? "down" : "across");
 }
 
 FusedCastPlan cut(const FusedCast& c, CastTile tile) {
@@ -72,17 +75,22 @@ FusedCastPlan cut(const FusedCast& c, CastTile tile) {
   plan.tile = tile;
   plan.tile_rows = static_cast<uint32_t>(divide_up(c.rows, s.rows));
   plan.tile_cols = static_cast<uint32_t>(divide_up(c.cols, s.cols));
+  plan.runs = plan.tile_rows;
   return plan;
+}
+
+uint32_t balanced_runs(const FusedCastPlan& plan, int64_t ctas) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(ctas / plan.tile_cols, 1, plan.tile_rows));
 }
 
 FusedCastPlan plan_fused_cast(const FusedCast& c, int sms) {
   const bool vector = fits_vectors(c);
   // Large tiles write whole cache lines of both copies; they need enough CTAs to go around twice.
   const bool large = vector && divide_up(c.rows, 128) * divide_up(c.cols, 128) >= 2 * int64_t{sms};
-  FusedCastPlan plan = cut(c, large ? CastTile::t128x128 : CastTile::t64x64);
+  // The sums of a column want long runs: as many CTAs as run at once.
+  FusedCastPlan plan = cut(c, large ? CastTile::t64x256 : CastTile::t64x64);
   plan.vector = vector;
-  // Columns of tiles that end early add up their bias gradients while others still run.
-  plan.down_first = c.dbias != nullptr;
+  if (c.dbias != nullptr) plan.runs = balanced_runs(plan, large ? 2 * sms : 8 * sms);
   return plan;
 }
 
@@ -105,7 +113,8 @@ Result<void> fused_cast(const FusedCast& c, const FusedCastPlan& plan, cudaStrea
   args.op = c.op, args.format = c.format, args.tile = plan.tile, args.vector = plan.vector;
   args.in = c.in, args.grad = c.grad, args.out = c.out;
   args.rows = c.rows, args.cols = c.cols;
-  args.tile_rows = plan.tile_rows, args.tile_cols = plan.tile_cols;
+  args.tile_cols = plan.tile_cols;
+  args.runs = c.dbias != nullptr ? plan.runs : plan.tile_rows;
   args.down_first = plan.down_first;
   args.dbias = c.dbias, args.noop = c.noop;
   if (c.dbias != nullptr) {

@@ -3,9 +3,10 @@
 // way. One launch, whatever is asked for. What differs between the operations is a Source: what a
 // thread loads for eight neighbouring elements of a row, and what it makes of them.
 //
-// Column sums (the bias gradient): a CTA writes the sums of its tile to the workspace, and the last
-// CTA of a column of tiles adds them up in order, so that the result does not depend on the
-// schedule.
+// Column sums (the bias gradient): a CTA takes every runs-th tile of a column and keeps their sums
+// in registers, then writes them to the workspace; the last CTA of a column adds up what its CTAs
+// wrote in order, so that the result does not depend on the schedule. The next tile's first rows
+// are asked for before this tile is stored.
 
 #include "te/kernels/activation.cuh"
 #include "te/kernels/fused_cast_launch.h"
@@ -95,7 +96,7 @@ struct SwigluForward {
 };
 
 struct GeluBackward {
-  static constexpr int kOutputs = 1, kBatch = 4, kMinThreads = 768;
+  static constexpr int kOutputs = 1, kBatch = 8, kMinThreads = 512;
   struct Raw {
     uint4 grad, x;
   };
@@ -205,134 +206,139 @@ template <class Source, Fp8Format kFormat, class T, bool kVector, bool kBias, in
 __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
     fused_cast_kernel(const __grid_constant__ FusedCastArgs a) {
   constexpr int kOutputs = Source::kOutputs, kBatch = Source::kBatch;
-  __shared__ __align__(16) uint8_t shared[T::kSharedBytes];
+  // With a run of tiles, one is written while the slowest warps still read the one before.
+  __shared__ __align__(16) uint8_t shared[kBias ? 2 : 1][T::kSharedBytes];
   __shared__ float scratch[T::kThreads / 32];
   if (a.noop != nullptr && *a.noop == 1.0f) return;
-  const uint32_t block = blockIdx.x;
-  const int64_t tile_r = a.down_first ? block % a.tile_rows : block / a.tile_cols;
-  const int64_t tile_c = a.down_first ? block / a.tile_rows : block % a.tile_cols;
+  const uint32_t block = blockIdx.x, runs = a.runs;
+  const int64_t run = a.down_first ? block % runs : block / a.tile_cols;
+  const int64_t tile_c = a.down_first ? block / runs : block % a.tile_cols;
   const int tx = threadIdx.x % T::kTx, ty = threadIdx.x / T::kTx;
-  const int64_t row0 = tile_r * T::kRows, col0 = tile_c * T::kCols;
-  const int64_t row = row0 + ty * 8, col = col0 + tx * 8;
+  const int64_t col0 = tile_c * T::kCols, col = col0 + tx * 8;
+  int64_t row0 = run * T::kRows, row = row0 + ty * 8;
   const int64_t out_cols = a.cols * kOutputs;
   // Of the thread's square: rows and columns that exist. kVector: all eight of each, or nothing.
-  const int rows_left = up_to8(a.rows - row);
   const int valid = up_to8(a.cols - col);
-  const bool active = rows_left > 0 && valid > 0;
   const int tile_left = static_cast<int>(a.cols - col0 < T::kCols ? a.cols - col0 : T::kCols);
   const float scale = a.out.scale != nullptr ? *a.out.scale : 1.0f;
   if (block == 0 && threadIdx.x == 0 && a.out.scale_inv != nullptr)
     *a.out.scale_inv = __frcp_rn(scale);
 
-  uint2 q[kOutputs][8];
   float bias[kOutputs][8] = {};
   float amax = 0;
+  typename Source::Raw raw[kBatch];
   Place place = {row * a.cols + col, 2 * row * a.cols + col};
-#pragma unroll
-  for (int first = 0; first < 8; first += kBatch) {
-    typename Source::Raw raw[kBatch];
+  // Rows `first`.. of the square, of which `left` exist.
+  const auto load = [&](int first, int left) {
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      const bool there = kVector ? active : first + i < rows_left;
+      const bool there = kVector ? left > 0 : first + i < left;
       raw[i] = Source::template load<kVector>(a, place, there ? valid : 0);
       place.at += a.cols, place.gated += 2 * a.cols;
     }
+  };
+  load(0, up_to8(a.rows - row));
+  const int64_t step = int64_t{runs} * T::kRows;
+  for (uint32_t tile = 0;; ++tile) {
+    const int rows_left = up_to8(a.rows - row);
+    uint2 q[kOutputs][8];
 #pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      float v[kOutputs][8];
-      Source::values(raw[i], v);
+    for (int first = 0; first < 8; first += kBatch) {
+      if (first > 0) load(first, rows_left);
 #pragma unroll
-      for (int o = 0; o < kOutputs; ++o) {
-        amax = amax8(v[o], amax);
-        if constexpr (kBias) {
+      for (int i = 0; i < kBatch; ++i) {
+        float v[kOutputs][8];
+        Source::values(raw[i], v);
 #pragma unroll
-          for (int j = 0; j < 8; ++j) bias[o][j] += v[o][j];
+        for (int o = 0; o < kOutputs; ++o) {
+          amax = amax8(v[o], amax);
+          if constexpr (kBias) {
+#pragma unroll
+            for (int j = 0; j < 8; ++j) bias[o][j] += v[o][j];
+          }
+          q[o][first + i] = quantize8<kFormat>(v[o], scale);
         }
-        q[o][first + i] = quantize8<kFormat>(v[o], scale);
       }
     }
+    const bool more = kBias && row0 + step < a.rows;
+    if (more) {
+      place.at += (step - 8) * a.cols, place.gated += 2 * (step - 8) * a.cols;
+      load(0, up_to8(a.rows - row - step));
+    }
+    if (a.out.data != nullptr && rows_left > 0 && valid > 0) {
+      uint8_t* to = a.out.data + row * out_cols + col;
+#pragma unroll
+      for (int i = 0; i < 8; ++i, to += out_cols) {
+        if (!kVector && i >= rows_left) break;
+#pragma unroll
+        for (int o = 0; o < kOutputs; ++o) store8<kVector>(to + o * a.cols, q[o][i], valid);
+      }
+    }
+    if constexpr (!kBias) put_amax(amax, a.out.amax, scratch);
+#pragma unroll
+    for (int o = 0; o < kOutputs; ++o) {
+      if (a.out.transpose == nullptr) break;
+      if (!kBias && o > 0) __syncthreads();
+      uint8_t* const buffer = shared[kBias ? (tile * kOutputs + o) % 2 : 0];
+      store_transposed<T, kVector>(q[o], buffer, a.out.transpose + o * a.cols * a.rows, row0, col0,
+                                   a.rows, a.cols);
+    }
+    if (!more) break;
+    row0 += step, row += step;
   }
-  // The sums first: the round trip of the counter passes while the copies are stored.
-  unsigned arrived_before = 0;
-  if constexpr (kBias) {
+  if constexpr (!kBias) {
+    if (a.out.transpose == nullptr) __syncthreads();
+    take_amax<T::kThreads>(a.out.amax, scratch);
+  } else {
+    commit_amax<T::kThreads>(amax, a.out.amax, scratch);
     __shared__ float sums[T::kColumnSums];
 #pragma unroll
     for (int o = 0; o < kOutputs; ++o) {
       if (o > 0) __syncthreads();
-      tile_column_sums<T>(bias[o], sums, a.partial + tile_r * out_cols + o * a.cols + col0,
-                          tile_left);
+      tile_column_sums<T>(bias[o], sums, a.partial + run * out_cols + o * a.cols + col0, tile_left);
     }
-    __syncthreads();
-    if (threadIdx.x == 0) arrived_before = arrive(a.counters + tile_c);
-  }
-  if (a.out.data != nullptr && active) {
-    uint8_t* to = a.out.data + row * out_cols + col;
-#pragma unroll
-    for (int i = 0; i < 8; ++i, to += out_cols) {
-      if (!kVector && i >= rows_left) break;
-#pragma unroll
-      for (int o = 0; o < kOutputs; ++o) store8<kVector>(to + o * a.cols, q[o][i], valid);
-    }
-  }
-#pragma unroll
-  for (int o = 0; o < kOutputs; ++o) {
-    if (a.out.transpose == nullptr) break;
-    if (o > 0) __syncthreads();
-    store_transposed<T, kVector>(q[o], shared, a.out.transpose + o * a.cols * a.rows, row0, col0,
-                                 a.rows, a.cols);
-  }
-  commit_amax<T::kThreads>(amax, a.out.amax, scratch);
-  if constexpr (kBias) {
-    __shared__ bool last;
-    if (threadIdx.x == 0) {
-      last = arrived_before == a.tile_rows - 1;
-      if (last) {
-        __threadfence();
-        a.counters[tile_c] = 0;
-      }
-    }
-    __syncthreads();
-    if (!last) return;
+    if (!last_to_arrive(a.counters + tile_c, runs)) return;
     float* scratch_sums = reinterpret_cast<float*>(shared);
 #pragma unroll
     for (int o = 0; o < kOutputs; ++o) {
-      __syncthreads();
-      add_partial_sums<T>(a.partial + o * a.cols + col0, a.tile_rows, out_cols, tile_left,
-                          scratch_sums, a.dbias + o * a.cols + col0);
+      if (o > 0) __syncthreads();
+      add_partial_sums<T>(a.partial + o * a.cols + col0, runs, out_cols, tile_left, scratch_sums,
+                          a.dbias + o * a.cols + col0);
     }
   }
 }
 
 // ---- launch ----
 
-template <class Source, Fp8Format kFormat, class T, bool kVector, int kMinBlocks>
+constexpr int kMostBiasThreads = 512;
+
+template <class Source, Fp8Format kFormat, class T, bool kVector>
 cudaError_t launch_tile(const FusedCastArgs& args, cudaStream_t stream) {
-  const dim3 grid(args.tile_rows * args.tile_cols);
+  // The sums of a run live in registers beside the tile; element-wise accesses want many.
+  constexpr int kThreads = kVector ? Source::kMinThreads : 256;
+  constexpr int kBiasThreads = kThreads < kMostBiasThreads ? kThreads : kMostBiasThreads;
+  const dim3 grid(args.runs * args.tile_cols);
   if (args.dbias != nullptr)
-    fused_cast_kernel<Source, kFormat, T, kVector, true, kMinBlocks>
+    fused_cast_kernel<Source, kFormat, T, kVector, true, kBiasThreads / T::kThreads>
         <<<grid, T::kThreads, 0, stream>>>(args);
   else
-    fused_cast_kernel<Source, kFormat, T, kVector, false, kMinBlocks>
+    fused_cast_kernel<Source, kFormat, T, kVector, false, kThreads / T::kThreads>
         <<<grid, T::kThreads, 0, stream>>>(args);
   return cudaGetLastError();
 }
 
 template <class Source, Fp8Format kFormat>
 cudaError_t launch_shape(const FusedCastArgs& args, cudaStream_t stream) {
-  if (!args.vector) return launch_tile<Source, kFormat, Tile<64, 8>, false, 8>(args, stream);
+  if (!args.vector) return launch_tile<Source, kFormat, Tile<64, 8>, false>(args, stream);
   switch (args.tile) {
     case CastTile::t64x64:
-      return launch_tile<Source, kFormat, Tile<64, 8>, true, Source::kMinThreads / 64>(args,
-                                                                                       stream);
+      return launch_tile<Source, kFormat, Tile<64, 8>, true>(args, stream);
     case CastTile::t64x128:
-      return launch_tile<Source, kFormat, Tile<128, 16>, true, Source::kMinThreads / 128>(args,
-                                                                                          stream);
+      return launch_tile<Source, kFormat, Tile<128, 16>, true>(args, stream);
     case CastTile::t128x128:
-      return launch_tile<Source, kFormat, Tile<256, 16>, true, Source::kMinThreads / 256>(args,
-                                                                                          stream);
+      return launch_tile<Source, kFormat, Tile<256, 16>, true>(args, stream);
     case CastTile::t64x256:
-      return launch_tile<Source, kFormat, Tile<256, 32>, true, Source::kMinThreads / 256>(args,
-                                                                                          stream);
+      return launch_tile<Source, kFormat, Tile<256, 32>, true>(args, stream);
   }
   return cudaErrorInvalidValue;
 }

@@ -42,12 +42,15 @@ struct FusedCastPlan {
   bool vector = false;      // 16-byte accesses throughout
   bool down_first = false;  // consecutive CTAs go down a column of tiles
   uint32_t tile_rows = 0, tile_cols = 0;
+  uint32_t runs = 0;  // with dbias: CTAs that share a column of tiles, 1..tile_rows
   std::string describe()
-      const;  // "128x128 tiles, 64 down x 32 across, 16-byte accesses, down first"
+      const;  // "64x256 tiles, 128 down x 16 across, 16-byte accesses, across first"
 };
 
-// A plan with a given tile: only the numbers of tiles are filled in.
+// A plan with a given tile: only the numbers of tiles are filled in, and a run for each.
 FusedCastPlan cut(const FusedCast& call, CastTile tile);
+// As many runs a column as let at most `ctas` CTAs share all tiles.
+uint32_t balanced_runs(const FusedCastPlan& plan, int64_t ctas);
 // How a shape is cut, from its size, alignment and the number of multiprocessors alone.
 FusedCastPlan plan_fused_cast(const FusedCast& call, int sms);
 size_t fused_cast_workspace(CastOp op, int64_t rows, int64_t cols);  // bytes, for dbias

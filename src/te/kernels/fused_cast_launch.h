@@ -14,9 +14,10 @@ struct FusedCastArgs {
   const void* grad = nullptr;
   Fp8Target out;
   int64_t rows = 0, cols = 0;
-  uint32_t tile_rows = 0, tile_cols = 0;
+  uint32_t tile_cols = 0;
+  uint32_t runs = 0;  // CTAs of a column of tiles: as many as tiles, or with dbias fewer
   float* dbias = nullptr;
-  float* partial = nullptr;      // [tile_rows][output columns]
+  float* partial = nullptr;      // [runs][output columns]
   unsigned* counters = nullptr;  // [tile_cols], zero before and after
   const float* noop = nullptr;
   CastOp op = CastOp::cast_bf16;

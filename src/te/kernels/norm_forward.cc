@@ -22,8 +22,6 @@ Sides sides(NormTile tile) {
       return {64, 256};
     case NormTile::t32x512:
       return {32, 512};
-    case NormTile::t32x512_dense:
-      return {32, 512};
     case NormTile::t32x1024:
       return {32, 1024};
     case NormTile::t16x2048:
@@ -65,9 +63,8 @@ Result<void> check(const NormForward& c) {
 
 std::string NormPlan::describe() const {
   const Sides s = sides(tile);
-  return fmt::format("{}x{} tiles{}, clusters of {}, {} blocks of rows, {}{}", s.rows, s.cols,
-                     tile == NormTile::t32x512_dense ? " (dense)" : "", cluster, row_blocks,
-                     vector ? "16-byte accesses" : "element by element",
+  return fmt::format("{}x{} tiles, clusters of {}, {} blocks of rows, {}{}", s.rows, s.cols,
+                     cluster, row_blocks, vector ? "16-byte accesses" : "element by element",
                      prefetch > 0 ? fmt::format(", {} ahead into L2", prefetch) : "");
 }
 
@@ -109,6 +106,7 @@ Result<void> norm_forward(const NormForward& c, const NormPlan& plan, cudaStream
   args.y = static_cast<uint16_t*>(c.y);
   args.mean = c.mean, args.rstd = c.rstd, args.out = c.out;
   args.rows = c.rows, args.cols = c.cols;
+  args.inverse_cols = 1.0f / static_cast<float>(c.cols);
   args.epsilon = c.epsilon, args.gamma_offset = c.zero_centered_gamma ? 1.0f : 0.0f;
   args.cluster = plan.cluster, args.row_blocks = plan.row_blocks;
   args.prefetch = plan.prefetch;

@@ -10,11 +10,7 @@
 namespace ptxbench::te::device {
 namespace {
 
-// Columns of part p (256 columns, one warp's).
-__device__ __forceinline__ float part_columns(int cols, int p) {
-  const int left = cols - p * 256;
-  return left >= 256 ? 256.0f : left > 0 ? static_cast<float>(left) : 0.0f;
-}
+constexpr int kPart = 256;  // columns of a part: one warp's
 
 // Sum over kLanes neighbouring lanes.
 template <int kLanes>
@@ -24,24 +20,28 @@ __device__ __forceinline__ float lanes_sum(float v) {
   return v;
 }
 
-// (mean, rstd) of a row from its parts, which kLanes lanes share; mean is 0 for RMSNorm.
-template <bool kLayer, int kLanes>
+// (mean, rstd) of a row from its `count` parts, which four lanes share; mean is 0 for RMSNorm.
+// Means are taken relative to that of the first part.
+template <bool kLayer>
 __device__ __forceinline__ float2 merge(const float2* parts, int count, int stride, int lane,
                                         const NormForwardArgs& a) {
-  const int cols = static_cast<int>(a.cols);
-  const float inverse = 1.0f / static_cast<float>(cols);
-  float mean = 0, squares = 0;
-  if constexpr (kLayer) {
-    for (int p = lane; p < count; p += kLanes) mean += parts[p * stride].x * part_columns(cols, p);
-    mean = lanes_sum<kLanes>(mean) * inverse;
-  }
-  for (int p = lane; p < count; p += kLanes) {
+  const float of_last = static_cast<float>(static_cast<int>(a.cols) - (count - 1) * kPart);
+  const float pivot = kLayer ? parts[0].x : 0;
+  float sum = 0, squares = 0;
+#pragma unroll 4
+  for (int p = lane; p < count; p += 4) {
     const float2 part = parts[p * stride];
-    const float d = part.x - mean;
-    squares += kLayer ? part.y + d * d * part_columns(cols, p) : part.y;
+    squares += part.y;
+    if constexpr (kLayer) {
+      const float d = part.x - pivot, weighted = d * (p == count - 1 ? of_last : float{kPart});
+      sum += weighted;
+      squares += d * weighted;
+    }
   }
-  squares = lanes_sum<kLanes>(squares);
-  return {mean, rsqrtf(squares * inverse + a.epsilon)};
+  const float offset = kLayer ? lanes_sum<4>(sum) * a.inverse_cols : 0;
+  squares = lanes_sum<4>(squares) * a.inverse_cols - offset * offset;
+  squares = squares < 0 ? 0 : squares;  // NaN stays
+  return {pivot + offset, rsqrtf(squares + a.epsilon)};
 }
 
 template <class T, bool kLayer, bool kVector, int kMinBlocks>
@@ -49,15 +49,17 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
     norm_forward_kernel(const __grid_constant__ NormForwardArgs a) {
   constexpr int kRowWarps = T::kTx / 32;
   static_assert(T::kTx % 32 == 0);
-  // The parts of the cluster's rows [part][row], then the transposed tile.
+  // The transposed tile, then the parts of the cluster's rows [part][row].
   extern __shared__ __align__(16) uint8_t shared[];
-  __shared__ float2 stats[T::kRows];  // -mean * rstd, rstd
+  __shared__ uint64_t exchanged;  // the parts of all CTAs are here
   __shared__ float scratch[T::kThreads / 32];
-  float2* parts = reinterpret_cast<float2*>(shared);
+  float2* parts = reinterpret_cast<float2*>(shared + T::kSharedBytes);
+  if (threadIdx.x == 0)
+    expect_remote(&exchanged, T::kRows * a.cluster * kRowWarps * uint32_t{sizeof(float2)});
   cluster_arrive_relaxed();  // answered before the first access to another CTA's memory
   const uint32_t rank = cluster_rank();
   const int tx = threadIdx.x % T::kTx, ty = threadIdx.x / T::kTx, lane = threadIdx.x % 32;
-  const int64_t row0 = int64_t{blockIdx.x / a.cluster} * T::kRows, col0 = int64_t{rank} * T::kCols;
+  const int64_t row0 = int64_t{cluster_index()} * T::kRows, col0 = int64_t{rank} * T::kCols;
   const int64_t row = row0 + ty * 8, col = col0 + tx * 8;
   // Of the thread's square: rows and columns that exist. kVector: all eight of each, or nothing.
   const int rows_left = up_to8(a.rows - row);
@@ -69,78 +71,69 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
 #pragma unroll
   for (int i = 0; i < 8; ++i, from += a.cols)
     raw[i] = load8<kVector>(from, (kVector ? active : i < rows_left) ? valid : 0);
-  const uint4 raw_gamma = load8<kVector>(a.gamma + col, valid);
-  const uint4 raw_beta =
-      kLayer && a.beta != nullptr ? load8<kVector>(a.beta + col, valid) : uint4{0, 0, 0, 0};
-
   if constexpr (kVector) {
     // The tile of a later cluster into L2, so that DRAM stays busy while this one computes and
     // stores.
-    const int64_t later = row0 + int64_t{a.prefetch} * T::kRows + threadIdx.x;
-    if (a.prefetch > 0 && threadIdx.x < T::kRows && later < a.rows && col0 < a.cols) {
-      const int64_t left = a.cols - col0 < T::kCols ? a.cols - col0 : T::kCols;
-      prefetch_l2(a.x + later * a.cols + col0, static_cast<uint32_t>(left * 2));
+    constexpr int kLines = T::kCols / 64;  // of 128 bytes in a row of the tile
+#pragma unroll
+    for (int i = 0; i < T::kRows * kLines; i += T::kThreads) {
+      const int line = i + threadIdx.x;
+      const int64_t later = row0 + int64_t{a.prefetch} * T::kRows + line / kLines;
+      const int64_t at = col0 + line % kLines * 64;
+      if (a.prefetch > 0 && later < a.rows && at < a.cols) prefetch_line(a.x + later * a.cols + at);
     }
   }
 
-  // Statistics of the warp's columns: each thread's eight first, then over the lanes.
+  // Statistics of the warp's columns: the mean, then squared differences from it.
   const int part = rank * kRowWarps + tx / 32;
-  const float columns = part_columns(static_cast<int>(a.cols), part);
-  const float present = valid > 0 ? static_cast<float>(valid) : 0.0f;
-  float mean = 0, sums[8], squares_of[8];
+  float mean = 0, squares_of[8];
+  if constexpr (kLayer) {
+    const int part_left = static_cast<int>(a.cols) - part * kPart;
+    const float columns = static_cast<float>(part_left < 1       ? 1
+                                             : part_left < kPart ? part_left
+                                                                 : kPart);
+    float sums[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      float v[8];
+      unpack8(raw[i], v);
+      sums[i] = ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+      forget(raw[i]);
+    }
+    mean = warp_sum8(sums) * __frcp_rn(columns);
+  }
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
+    // Missing columns are zero and count nothing.
+    float pivot = kLayer ? __shfl_sync(~0u, mean, i * 4) : 0;
+    if (kVector && valid <= 0) pivot = 0;
     float v[8];
     unpack8(raw[i], v);
-    float own = 0;  // mean of the thread's elements
-    sums[i] = 0;
-    if constexpr (kLayer) {
-      sums[i] = ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
-      own = kVector ? sums[i] * 0.125f : sums[i] / fmaxf(present, 1.0f);
-    }
     squares_of[i] = 0;
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      const float d = v[j] - own;
+      const float d = v[j] - pivot;
       squares_of[i] += kVector || j < valid ? d * d : 0;
-    }
-  }
-  if constexpr (kLayer) {
-    float to_add[8];
-#pragma unroll
-    for (int i = 0; i < 8; ++i) to_add[i] = sums[i];
-    mean = warp_sum8(to_add) * (columns > 0 ? __frcp_rn(columns) : 0);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const float own = kVector ? sums[i] * 0.125f : sums[i] / fmaxf(present, 1.0f);
-      const float d = own - __shfl_sync(~0u, mean, i * 4);
-      squares_of[i] += present * d * d;
     }
   }
   const float squares = warp_sum8(squares_of);
   cluster_wait();
   for (uint32_t to = lane % 4; to < a.cluster; to += 4)
-    store_remote(parts + part * T::kRows + ty * 8 + lane / 4, {mean, squares}, to);
-  cluster_arrive();
-  cluster_wait();
-  {
-    constexpr int kLanes = T::kTx / 8 < 32 ? T::kTx / 8 : 32;  // that share a row
-    const int r = threadIdx.x / kLanes;
-    if (r < T::kRows) {
-      const float2 s = merge<kLayer, kLanes>(parts + r, a.cluster * kRowWarps, T::kRows,
-                                             threadIdx.x % kLanes, a);
-      if (threadIdx.x % kLanes == 0) {
-        stats[r] = {kLayer ? -s.x * s.y : 0, s.y};
-        if (rank == 0 && row0 + r < a.rows) {
-          if (kLayer && a.mean != nullptr) a.mean[row0 + r] = s.x;
-          if (a.rstd != nullptr) a.rstd[row0 + r] = s.y;
-        }
-      }
-    }
-  }
-  __syncthreads();
-
+    send_remote(parts + part * T::kRows + ty * 8 + lane / 4, {mean, squares}, &exchanged, to);
+  const uint4 raw_gamma = load8<kVector>(a.gamma + col, valid);
+  const uint4 raw_beta =
+      kLayer && a.beta != nullptr ? load8<kVector>(a.beta + col, valid) : uint4{0, 0, 0, 0};
   const float scale = a.out.scale != nullptr ? *a.out.scale : 1.0f;
+  wait_remote(&exchanged);
+  // Lane l has (-mean * rstd, rstd) of the warp's row l / 4.
+  const float2 merged =
+      merge<kLayer>(parts + ty * 8 + lane / 4, (static_cast<int>(a.cols) + kPart - 1) / kPart,
+                    T::kRows, lane % 4, a);
+  if (rank == 0 && tx < 32 && lane % 4 == 0 && lane / 4 < rows_left) {
+    if (kLayer && a.mean != nullptr) a.mean[row + lane / 4] = merged.x;
+    if (a.rstd != nullptr) a.rstd[row + lane / 4] = merged.y;
+  }
+  const float shift = -merged.x * merged.y;
   if (blockIdx.x == 0 && threadIdx.x == 0 && a.out.scale_inv != nullptr)
     *a.out.scale_inv = __frcp_rn(scale);
   float gamma[8], beta[8], amax = 0;
@@ -152,7 +145,8 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
   int64_t at = row * a.cols + col;
 #pragma unroll
   for (int i = 0; i < 8; ++i, at += a.cols) {
-    const float2 s = stats[ty * 8 + i];
+    const float2 s = {kLayer ? __shfl_sync(~0u, shift, i * 4) : 0,
+                      __shfl_sync(~0u, merged.y, i * 4)};
     forget(raw[i]);
     float v[8];
     unpack8(raw[i], v);
@@ -172,15 +166,18 @@ __global__ void __launch_bounds__(T::kThreads, kMinBlocks)
     if (a.out.data != nullptr) store8<kVector>(a.out.data + at, q[i], valid);
     if (a.y != nullptr) store8<kVector>(a.y + at, pack8(v), valid);
   }
+  put_amax(amax, a.out.amax, scratch);
   if (a.out.transpose != nullptr)
     store_transposed<T, kVector>(q, shared, a.out.transpose, row0, col0, a.rows, a.cols);
-  commit_amax<T::kThreads>(amax, a.out.amax, scratch);
+  else
+    __syncthreads();
+  take_amax<T::kThreads>(a.out.amax, scratch);
 }
 
 template <class T, bool kLayer, bool kVector, int kMinBlocks>
 cudaError_t launch_kernel(const NormForwardArgs& args, cudaStream_t stream) {
   constexpr int kParts = kMostCtas * (T::kTx / 32) * T::kRows * int{sizeof(float2)};
-  constexpr int kShared = kParts > T::kSharedBytes ? kParts : T::kSharedBytes;
+  constexpr int kShared = T::kSharedBytes + kParts;
   const auto kernel = norm_forward_kernel<T, kLayer, kVector, kMinBlocks>;
   if constexpr (kShared > 40 * 1024) {
     const cudaError_t status =
@@ -206,8 +203,6 @@ cudaError_t launch_tile(const NormForwardArgs& args, cudaStream_t stream) {
     case NormTile::t64x256:
       return launch_kernel<Tile<256, 32>, kLayer, kVector, 3>(args, stream);
     case NormTile::t32x512:
-      return launch_kernel<Tile<256, 64>, kLayer, kVector, 3>(args, stream);
-    case NormTile::t32x512_dense:
       return launch_kernel<Tile<256, 64>, kLayer, kVector, 4>(args, stream);
     case NormTile::t32x1024:
       return launch_kernel<Tile<512, 128>, kLayer, kVector, 2>(args, stream);

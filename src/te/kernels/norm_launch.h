@@ -17,6 +17,7 @@ struct NormForwardArgs {
   float* rstd = nullptr;
   Fp8Target out;
   int64_t rows = 0, cols = 0;
+  float inverse_cols = 0;  // 1 / cols
   float epsilon = 0, gamma_offset = 0;
   uint32_t cluster = 1, row_blocks = 1;
   uint32_t prefetch = 0;  // blocks of rows ahead that are fetched into L2; 0: none

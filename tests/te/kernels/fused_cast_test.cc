@@ -189,10 +189,12 @@ TEST(FusedCast, LargeTiles) {
       call.out.data = data.get(), call.out.transpose = transpose.get(), call.out.amax = amax.get();
       call.dbias = dbias.get(), call.workspace = workspace.get(), call.workspace_bytes = bytes;
       FusedCastPlan plan = plan_fused_cast(call, 132);
-      EXPECT_EQ(plan.tile, CastTile::t128x128);
+      EXPECT_EQ(plan.tile, CastTile::t64x256);
       EXPECT_TRUE(plan.vector);
       plan = cut(call, tile);
       plan.vector = true, plan.down_first = down_first;
+      // As many CTAs as tiles, or runs of several tiles, some shorter than others.
+      if (down_first) plan.runs = balanced_runs(plan, 200);
       ASSERT_TRUE(fused_cast(call, plan, nullptr).ok());
       const auto got = data.fetch(), turned = transpose.fetch();
       const auto sums = dbias.fetch();
@@ -352,14 +354,19 @@ TEST(FusedCast, PlansSayWhatTheyDo) {
   call.rows = 8192, call.cols = 4096;
   call.in = call.out.data = call.out.transpose = reinterpret_cast<uint8_t*>(4096);
   EXPECT_EQ(plan_fused_cast(call, 132).describe(),
-            "128x128 tiles, 64 down x 32 across, 16-byte accesses, across first");
+            "64x256 tiles, 128 down x 16 across, 16-byte accesses, across first");
+  float sums = 0;
+  call.dbias = &sums;
+  EXPECT_EQ(plan_fused_cast(call, 132).describe(),
+            "64x256 tiles, 128 down x 16 across, 16 CTAs a column, 16-byte accesses, across first");
+  call.dbias = nullptr;
   call.cols = 4095;
   EXPECT_EQ(plan_fused_cast(call, 132).describe(),
             "64x64 tiles, 128 down x 64 across, element by element, across first");
   // More elements than 32 bits count.
   call.rows = int64_t{1} << 20, call.cols = 1 << 13;
   const FusedCastPlan big = plan_fused_cast(call, 132);
-  EXPECT_EQ(int64_t{big.tile_rows} * big.tile_cols, (int64_t{1} << 33) / (128 * 128));
+  EXPECT_EQ(int64_t{big.tile_rows} * big.tile_cols, (int64_t{1} << 33) / (64 * 256));
   EXPECT_GT(fused_cast_workspace(CastOp::dswiglu, call.rows, call.cols), size_t{1} << 30);
 }
 
