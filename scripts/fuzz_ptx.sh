@@ -1,7 +1,7 @@
 #!/bin/bash
 # fuzz_ptx.sh [SECONDS]: builds the libFuzzer target of the PTX front end with clang and runs it, one
 # process, for SECONDS (default 60). Seeds are tests/ptx/corpus; the corpus that grows, the log and
-# whatever crashed lie in build/fuzz. Exit 1: a crash, a hang (10 s for one input) or more than 1 GiB.
+# whatever crashed lie in build/fuzz. Exit 1: a crash, a hang (30 s for one input) or more than 1 GiB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -27,7 +27,7 @@ for file in tests/ptx/corpus/*.ptx; do
 done
 cp tests/fuzz/seeds/*.ptx "$out/seeds/"
 
-"$out/ptx_fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=512 -max_len=8192 \
+"$out/ptx_fuzz" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=1024 -malloc_limit_mb=512 -max_len=8192 \
   -dict="$out/words.dict" -artifact_prefix="$out/crashes/" -print_final_stats=1 -verbosity=1 \
   "$out/corpus" "$out/seeds" >"$out/log" 2>&1 ||
   { grep -aE "property violated|ERROR|SUMMARY|runtime error|Test unit" "$out/log" >&2; exit 1; }

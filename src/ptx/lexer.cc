@@ -119,8 +119,9 @@ size_t Lexer::number_end() const {
     return i;
   };
   char second = position_ + 1 < text_.size() ? text_[position_ + 1] : '\0';
-  bool prefixed = text_[position_] == '0' &&
-                  std::string_view("xXbBfFdD").find(second) != std::string_view::npos;
+  const char lower = static_cast<char>(second | 0x20);
+  bool prefixed =
+      text_[position_] == '0' && (lower == 'x' || lower == 'b' || lower == 'f' || lower == 'd');
   if (prefixed) return letters(position_);
   size_t i = digits(position_);
   if (i + 1 < text_.size() && text_[i] == '.' && is(text_[i + 1], kDigit)) i = digits(i + 1);
@@ -154,8 +155,8 @@ void Lexer::advance() {
     return;
   }
   char second = position_ + 1 < text_.size() ? text_[position_ + 1] : '\0';
-  bool pair = (second == ch && std::string_view("<>=&|").find(ch) != std::string_view::npos) ||
-              (second == '=' && (ch == '<' || ch == '>' || ch == '!'));
+  bool doubled = ch == '<' || ch == '>' || ch == '=' || ch == '&' || ch == '|';
+  bool pair = (second == ch && doubled) || (second == '=' && (ch == '<' || ch == '>' || ch == '!'));
   if (pair) return take(Token::Kind::punctuation, position_ + 2);
   if (is(ch, kPunctuation) && (ch != '/' || second != '*'))
     return take(Token::Kind::punctuation, position_ + 1);

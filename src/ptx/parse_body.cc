@@ -55,6 +55,7 @@ bool Parser::begin_function(Function f, uint32_t slot) {
   scopes_.clear();
   numbered_registers_ = false;
   loc_ = kNone;
+  function_.body.reserve(128);  // given back at the end where it is too much
   open_scope();
   auto declare_all = [&](std::vector<Variable>& list, Symbol::Kind kind) {
     for (uint32_t i = 0; i < list.size(); ++i) {

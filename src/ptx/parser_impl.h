@@ -34,7 +34,9 @@ struct Constant {
 
 class Parser {
  public:
-  Parser(std::string_view text, std::string_view file) : file_(file), lexer_(text) {}
+  Parser(std::string_view text, std::string_view file) : file_(file), lexer_(text) {
+    opcodes_.reserve(128);
+  }
   Result<Module> run();
 
  private:
