@@ -299,6 +299,7 @@ bool Parser::parse_body_directive() {
 // ".reg" is taken: .type %r<37>, p, q;
 bool Parser::parse_registers() {
   Declarator d;
+  d.space = Space::reg;
   const Token at = lexer_.peek();
   if (!parse_declarator(&d)) return false;
   if (!is_register_type(d.type))

@@ -93,7 +93,10 @@ bool Parser::parse_declarator(Declarator* out) {
       out->vector = static_cast<uint8_t>(token.text[2] - '0');
       lexer_.next();
     } else if (Space space = space_of(token); space != Space::generic) {
-      (out->ptr ? out->ptr_space : out->space) = space;
+      Space& slot = out->ptr ? out->ptr_space : out->space;
+      if (slot != Space::generic)
+        return fail(token, fmt::format("'{}' is a second state space", token.text));
+      slot = space;
       lexer_.next();
     } else {
       WordMeaning meaning = find_word(token.text.substr(1));

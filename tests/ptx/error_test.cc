@@ -39,6 +39,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"opcode_second_word", kernel("redux.add.s32 %r1, %r2, 31;"), 7, 1, "'redux.sync'"},
         Mistake{"modifier", kernel("  ld.global.volatil.u32 %r1, [%rd1];"), 7, 13,
                 "did you mean '.volatile'?"},
+        Mistake{"two_spaces", kernel(".local .reg .b8 x[8];"), 7, 8, "second state space"},
         Mistake{"type", kernel("add.u23 %r1, %r1, %r1;"), 7, 5, "did you mean '.u32'?"},
         Mistake{"modifier_of_another", kernel("add.global.u32 %r1, %r1, 1;"), 7, 5,
                 "no modifier of add"},
