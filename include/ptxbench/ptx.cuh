@@ -25,6 +25,8 @@
 
 #include <cstdint>
 
+#include <ptxbench/wgmma.cuh>
+
 namespace ptxbench::ptx {
 
 // ---- Addresses and identity (ISA "Special Registers", "mapa", "elect.sync")
@@ -113,6 +115,11 @@ __device__ __forceinline__ void fence_proxy_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// The same for every state space.
+__device__ __forceinline__ void fence_proxy_async_all() {
+  asm volatile("fence.proxy.async;" ::: "memory");
+}
+
 // Makes mbarrier.init visible to the cluster.
 __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -124,6 +131,22 @@ __device__ __forceinline__ void fence_acq_rel_cluster() {
 
 __device__ __forceinline__ void fence_acq_rel_gpu() {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+// A counter in global memory that CTAs hand on (ISA "ld", "st", "Memory Consistency Model").
+__device__ __forceinline__ uint32_t load_acquire_gpu(const uint32_t* address) {
+  uint32_t value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+               : "=r"(value)
+               : "l"(__cvta_generic_to_global(address))
+               : "memory");
+  return value;
+}
+
+__device__ __forceinline__ void store_release_gpu(uint32_t* address, uint32_t value) {
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(address)),
+               "r"(value)
+               : "memory");
 }
 
 // ---- mbarrier (ISA "Parallel Synchronization ... mbarrier")
@@ -240,6 +263,15 @@ __device__ __forceinline__ void tma_load_2d_hint(uint32_t destination, const CUt
       : "memory");
 }
 
+__device__ __forceinline__ void tma_load_3d(uint32_t destination, const CUtensorMap* map,
+                                            uint32_t barrier, int32_t x, int32_t y, int32_t z) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(destination),
+      "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
+      : "memory");
+}
+
 // The box lands at the same offset in every CTA whose bit is set in `cta_mask`, and completes on
 // the barrier at the same offset in each of them.
 __device__ __forceinline__ void tma_load_2d_multicast(uint32_t destination, const CUtensorMap* map,
@@ -263,12 +295,32 @@ __device__ __forceinline__ void tma_load_2d_multicast_hint(uint32_t destination,
       : "memory");
 }
 
+// `bytes` (a multiple of 16) of contiguous global memory, both 16-byte aligned; completes them on
+// `barrier`.
+__device__ __forceinline__ void bulk_load(uint32_t destination, const void* source, uint32_t bytes,
+                                          uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(destination),
+      "l"(__cvta_generic_to_global(source)), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+
 // Shared memory -> box at (x, y), clipped at the tensor's edges. Completion by bulk groups.
 __device__ __forceinline__ void tma_store_2d(const CUtensorMap* map, uint32_t source, int32_t x,
                                              int32_t y) {
   asm volatile(
       "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
       "r"(source), "r"(x), "r"(y)
+      : "memory");
+}
+
+__device__ __forceinline__ void tma_store_3d(const CUtensorMap* map, uint32_t source, int32_t x,
+                                             int32_t y, int32_t z) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(
+          map),
+      "r"(source), "r"(x), "r"(y), "r"(z)
       : "memory");
 }
 
@@ -279,6 +331,16 @@ __device__ __forceinline__ void tma_store_2d_hint(const CUtensorMap* map, uint32
       "[%0, {%2, %3}], [%1], %4;" ::"l"(map),
       "r"(source), "r"(x), "r"(y), "l"(policy)
       : "memory");
+}
+
+// Adds `bytes` (a multiple of 16) of fp32 from shared to global memory, both 16-byte aligned.
+// Completion by bulk groups; additions of different copies come in any order.
+__device__ __forceinline__ void bulk_reduce_add_f32(float* destination, uint32_t source,
+                                                    uint32_t bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(
+                   __cvta_generic_to_global(destination)),
+               "r"(source), "r"(bytes)
+               : "memory");
 }
 
 __device__ __forceinline__ void bulk_commit() {
@@ -327,6 +389,13 @@ __device__ __forceinline__ void stmatrix_x4_trans(uint32_t row_address, uint32_t
       "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_address),
       "r"(m0), "r"(m1), "r"(m2), "r"(m3)
       : "memory");
+}
+
+// 2^x, relative error 2^-22; subnormal results are zero (ISA "ex2").
+__device__ __forceinline__ float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 }
 
 __device__ __forceinline__ uint32_t pack_bf16(float low, float high) {
@@ -383,73 +452,6 @@ template <int Count>
 __device__ __forceinline__ void wgmma_pin(float (&d)[Count]) {
 #pragma unroll
   for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(d[i])::"memory");
-}
-
-// wgmma_f32<N, Type>(d, a, b, accumulate): D[64,N] (+)= A[64,16] * B[N,16]^T, both operands in
-// shared memory, K-major. Thread t of the warpgroup holds in d[r] the element
-//   row 16*(t/32) + (t%32)/4 + 8*((r>>1)&1),  column 8*(r>>2) + 2*(t%4) + (r&1).
-// `accumulate` 0 overwrites D.
-template <int N, typename Type>
-struct WgmmaF32;
-
-#define PTXBENCH_D8(d, i)                                                                     \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
-      "+f"(d[i + 6]), "+f"(d[i + 7])
-#define PTXBENCH_D32(d, i) \
-  PTXBENCH_D8(d, i), PTXBENCH_D8(d, i + 8), PTXBENCH_D8(d, i + 16), PTXBENCH_D8(d, i + 24)
-#define PTXBENCH_D64(d, i) PTXBENCH_D32(d, i), PTXBENCH_D32(d, i + 32)
-#define PTXBENCH_D128(d, i) PTXBENCH_D64(d, i), PTXBENCH_D64(d, i + 64)
-
-#define PTXBENCH_R32                                                       \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define PTXBENCH_R64                                                                   \
-  PTXBENCH_R32                                                                         \
-  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define PTXBENCH_R128                                                                          \
-  PTXBENCH_R64                                                                                 \
-  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "         \
-  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "           \
-  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, "     \
-  "%111, "                                                                                     \
-  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, " \
-  "%127"
-
-#define PTXBENCH_WGMMA(n, cuda_type, ptx_type, registers, operands, a_, b_, accumulate_)   \
-  template <>                                                                              \
-  struct WgmmaF32<n, cuda_type> {                                                          \
-    __device__ __forceinline__ static void run(float (&d)[n / 2], uint64_t a, uint64_t b,  \
-                                               int accumulate) {                           \
-      asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " accumulate_                     \
-                   ", 0;\n\t"                                                              \
-                   "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." ptx_type "." ptx_type \
-                   " {" registers "}, " a_ ", " b_ ", p, 1, 1, 0, 0;\n\t}"                 \
-                   : operands(d, 0)                                                        \
-                   : "l"(a), "l"(b), "r"(accumulate));                                     \
-    }                                                                                      \
-  };
-
-PTXBENCH_WGMMA(64, __nv_bfloat16, "bf16", PTXBENCH_R32, PTXBENCH_D32, "%32", "%33", "%34")
-PTXBENCH_WGMMA(128, __nv_bfloat16, "bf16", PTXBENCH_R64, PTXBENCH_D64, "%64", "%65", "%66")
-PTXBENCH_WGMMA(256, __nv_bfloat16, "bf16", PTXBENCH_R128, PTXBENCH_D128, "%128", "%129", "%130")
-PTXBENCH_WGMMA(64, __half, "f16", PTXBENCH_R32, PTXBENCH_D32, "%32", "%33", "%34")
-PTXBENCH_WGMMA(128, __half, "f16", PTXBENCH_R64, PTXBENCH_D64, "%64", "%65", "%66")
-PTXBENCH_WGMMA(256, __half, "f16", PTXBENCH_R128, PTXBENCH_D128, "%128", "%129", "%130")
-
-#undef PTXBENCH_WGMMA
-#undef PTXBENCH_R128
-#undef PTXBENCH_R64
-#undef PTXBENCH_R32
-#undef PTXBENCH_D128
-#undef PTXBENCH_D64
-#undef PTXBENCH_D32
-#undef PTXBENCH_D8
-
-template <int N, typename Type>
-__device__ __forceinline__ void wgmma_f32(float (&d)[N / 2], uint64_t a, uint64_t b,
-                                          int accumulate) {
-  WgmmaF32<N, Type>::run(d, a, b, accumulate);
 }
 
 }  // namespace ptxbench::ptx

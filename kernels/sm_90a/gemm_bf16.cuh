@@ -108,8 +108,8 @@ __device__ __forceinline__ void gemm_produce(GemmRing<Config> ring, const CUtens
         ptx::tma_load_2d(ring.b(), map_b, full, k, tile.y);
       } else {
         const int row_b = rank * Config::kLoadRowsB;
-        ptx::tma_load_2d_multicast(ring.b() + row_b * Config::kBlockK * 2, map_b, full, k,
-                                   tile.y + row_b, (1 << Config::kCluster) - 1);
+        ptx::tma_load_2d_multicast(ring.b() + row_b * (Config::kBytesB / Config::kBlockN), map_b,
+                                   full, k, tile.y + row_b, (1 << Config::kCluster) - 1);
       }
       ring.advance();
     }
@@ -200,21 +200,14 @@ __device__ __forceinline__ void gemm_consume(GemmRing<Config> ring, const CUtens
   if (lane == 0) ptx::bulk_wait<0>();
 }
 
+// Initialises the ring's barriers and waits until the whole cluster may use them.
 template <typename Config>
-__global__ void __launch_bounds__(Config::kThreads, 1)
-    gemm_bf16_kernel(const __grid_constant__ CUtensorMap map_a,
-                     const __grid_constant__ CUtensorMap map_b,
-                     const __grid_constant__ CUtensorMap map_c, const GemmSchedule schedule) {
-  extern __shared__ uint8_t shared[];
-  GemmRing<Config> ring;
-  ring.base = (ptx::smem_address(shared) + 1023) & ~1023u;
-  const int rank = Config::kCluster == 1 ? 0 : ptx::cluster_rank();
-  const int cluster = blockIdx.x / Config::kCluster, clusters = gridDim.x / Config::kCluster;
-
+__device__ __forceinline__ void gemm_start(const GemmRing<Config>& ring, const CUtensorMap* map_a,
+                                           const CUtensorMap* map_b, const CUtensorMap* map_c) {
   if (threadIdx.x == 0) {
-    ptx::tma_prefetch_descriptor(&map_a);
-    ptx::tma_prefetch_descriptor(&map_b);
-    ptx::tma_prefetch_descriptor(&map_c);
+    ptx::tma_prefetch_descriptor(map_a);
+    ptx::tma_prefetch_descriptor(map_b);
+    ptx::tma_prefetch_descriptor(map_c);
     for (int stage = 0; stage < Config::kStages; ++stage) {
       ptx::mbarrier_init(ring.base + Config::kOffsetBarriers + stage * 8, 1);
       ptx::mbarrier_init(ring.empty(stage), Config::kConsumerWarps * Config::kCluster);
@@ -227,6 +220,20 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   } else {
     ptx::cluster_sync();
   }
+}
+
+template <typename Config>
+__global__ void __launch_bounds__(Config::kThreads, 1)
+    gemm_bf16_kernel(const __grid_constant__ CUtensorMap map_a,
+                     const __grid_constant__ CUtensorMap map_b,
+                     const __grid_constant__ CUtensorMap map_c, const GemmSchedule schedule) {
+  extern __shared__ uint8_t shared[];
+  GemmRing<Config> ring;
+  ring.base = (ptx::smem_address(shared) + 1023) & ~1023u;
+  const int rank = Config::kCluster == 1 ? 0 : ptx::cluster_rank();
+  const int cluster = blockIdx.x / Config::kCluster, clusters = gridDim.x / Config::kCluster;
+
+  gemm_start(ring, &map_a, &map_b, &map_c);
 
   if (threadIdx.x < 128) {
     ptx::register_decrease<24>();

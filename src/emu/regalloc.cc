@@ -30,17 +30,39 @@ std::vector<bool> matrix_registers(const ptx::ControlFlow& flow) {
   return m;
 }
 
-// A wgmma reads and writes its registers until a wait: nobody else may get their slots before the
-// next one.
+// For each instruction, where all wgmmas before it are waited for in the order of the text: at the
+// first wait that leaves pending no more groups than were committed since.
+std::vector<uint32_t> covering_waits(const ptx::ControlFlow& flow) {
+  const auto& instructions = flow.instructions();
+  const uint32_t n = static_cast<uint32_t>(instructions.size());
+  std::vector<uint32_t> cover(n + 1, 2 * n);
+  std::vector<uint32_t> open;  // wgmmas not yet covered, oldest first
+  std::vector<uint32_t> commits_before(n + 1, 0);
+  for (uint32_t i = 0; i < n; i++) {
+    commits_before[i + 1] = commits_before[i] + (instructions[i]->op == Op::wgmma_commit_group);
+    if (is_wgmma(instructions[i]->op)) open.push_back(i);
+    if (instructions[i]->op != Op::wgmma_wait_group) continue;
+    const uint64_t pending = instructions[i]->operands[0].value;
+    size_t covered = 0;
+    while (covered < open.size() && commits_before[i] - commits_before[open[covered]] > pending)
+      cover[open[covered++]] = 2 * i + 1;
+    open.erase(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(covered));
+  }
+  return cover;
+}
+
+// A wgmma reads and writes its registers until a wait covers it: nobody else may get their slots
+// before.
 void extend_matrix(const ptx::ControlFlow& flow, const std::vector<bool>& matrix,
                    std::vector<Interval>& iv) {
-  uint32_t n = static_cast<uint32_t>(flow.instructions().size());
-  std::vector<uint32_t> next_wait(n + 1, 2 * n);
-  for (uint32_t i = n; i-- > 0;)
-    next_wait[i] =
-        flow.instructions()[i]->op == Op::wgmma_wait_group ? 2 * i + 1 : next_wait[i + 1];
+  const uint32_t n = static_cast<uint32_t>(flow.instructions().size());
+  const std::vector<uint32_t> cover = covering_waits(flow);
+  std::vector<uint32_t> last(n + 1, 0);  // of the wgmmas up to here, the last cover
+  for (uint32_t i = 0; i < n; i++)
+    last[i] = std::max(i ? last[i - 1] : 0, is_wgmma(flow.instructions()[i]->op) ? cover[i] : 0);
+  last[n] = n ? last[n - 1] : 0;
   for (Interval& v : iv)
-    if (v.start != ~0u && matrix[v.reg]) v.end = std::max(v.end, next_wait[std::min(v.end / 2, n)]);
+    if (v.start != ~0u && matrix[v.reg]) v.end = std::max(v.end, last[std::min(v.end / 2, n)]);
 }
 
 // Where each register's slot is taken: 2 i is before instruction i has written, 2 i + 1 after.
