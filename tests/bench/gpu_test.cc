@@ -64,6 +64,7 @@ class Scripted : public Contestant {
   }
   Result<double> run(uint32_t set, Timing timing) override {
     EXPECT_EQ(ran.count(set) != 0 && set < 1000, false) << "a set is timed once";
+    if (timing == Timing::kernel && set == fails_at) return Error{fails_with, "it went wrong"};
     if (timing != Timing::none) ran.insert(set);
     if (timing == Timing::kernel && set < 1000) log_->push_back(name_);
     return timing == Timing::kernel ? ms : 10 * ms;
@@ -80,7 +81,8 @@ class Scripted : public Contestant {
   std::string description() override { return name_; }
 
   double ms = 1;
-  uint32_t odd_set = 99;
+  uint32_t odd_set = 99, fails_at = 99;
+  std::string fails_with;
   std::map<uint32_t, uint8_t> inputs;
   std::set<uint32_t> ran;
   std::vector<plan::Finding> findings;
@@ -127,6 +129,37 @@ TEST(GpuTiming, FatalFindingsOfAnyLaunchAreHandedOn) {
   ASSERT_TRUE(run.ok());
   EXPECT_EQ(run->findings.size(), 5u);
   EXPECT_TRUE(timing.second_ms.empty());
+}
+
+TEST(GpuTiming, FaultsOfTheCandidateAreItsOwnAllOthersAreErrors) {
+  struct Row {
+    bool candidate;
+    const char* kind;
+    bool is_error;
+    plan::RunStatus status;
+  };
+  for (const Row& row :
+       {Row{true, "candidate", false, plan::RunStatus::fault},
+        Row{true, "timeout", false, plan::RunStatus::wall_budget}, Row{true, "gpu-lost", true, {}},
+        Row{false, "timeout", true, {}}, Row{false, "candidate", true, {}}}) {
+    SCOPED_TRACE(row.kind);
+    std::vector<std::string> log;
+    Scripted a("a", &log), b("b", &log);
+    Scripted& failing = row.candidate ? a : b;
+    failing.fails_at = 2;
+    failing.fails_with = row.kind;
+    TimingOptions options;
+    options.warm_ms = 0;
+    TimingDevice timing("test", a, &b, options, "");
+    std::vector<uint8_t> in = {5}, out = {0};
+    const device::Binding bindings[] = {{in, true, true}, {out, false, false}};
+    auto run = timing.replay({}, bindings, {});
+    ASSERT_EQ(!run.ok(), row.is_error);
+    if (run.ok()) {
+      EXPECT_EQ(run->status, row.status);
+      EXPECT_EQ(run->message, "it went wrong");
+    }
+  }
 }
 
 TEST(GpuTiming, RatioAndItsInterval) {

@@ -93,7 +93,15 @@ class GpuTrial {
     PB_RETURN_IF_ERROR(emulate());
     PB_ASSIGN_OR_RETURN(Verdict verdict, judge_values());
     merge(verdict);
-    if (verdict.level == Level::strategy) PB_RETURN_IF_ERROR(time(verdict));
+    if (verdict.level == Level::strategy) {
+      // What is known by now is kept when the card or the library fails.
+      if (auto timed = time(verdict); !timed.ok()) {
+        verdict.message =
+            "correct on the required instructions; not timed: " + timed.error().message;
+        verdict.notes.push_back("timing failed, which is no fault of the candidate: " +
+                                timed.error().to_string());
+      }
+    }
     verdict.feedback = make_feedback(verdict, request_.extraction.candidate.source);
     verdict.total_ms = total.ms() + request_.extract_ms;
     return verdict;

@@ -30,7 +30,9 @@ class WorkerContestant : public Contestant {
     const bool timed = timing != Timing::none;
     PB_ASSIGN_OR_RETURN(const device::cuda::Ran ran,
                         worker_->run({set, timing, timed, timed}, launch_s_));
-    if (ran.failure) return Error{"gpu-fault", ran.failure.what};
+    if (ran.failure)
+      return Error{device::cuda::is_fault(ran.failure.code) ? "candidate" : "gpu-fault",
+                   ran.failure.what};
     return ran.ms;
   }
   Result<std::vector<plan::Finding>> check(uint32_t set) override {
@@ -93,7 +95,7 @@ Result<void> TimingDevice::warm() {
   do {
     for (Contestant* c : {&first_, second_})
       if (c != nullptr) {
-        if (auto ran = c->run(kWarmSet, Timing::none); !ran.ok()) return ran.error();
+        if (auto ran = run(*c, kWarmSet, Timing::none); !ran.ok()) return ran.error();
       }
   } while (watch.ms() < options_.warm_ms);
   return {};
@@ -103,16 +105,44 @@ Result<void> TimingDevice::time_pair(uint32_t set, bool first_leads) {
   for (const bool first : {first_leads, !first_leads}) {
     if (!first && second_ == nullptr) continue;
     Contestant& contestant = first ? first_ : *second_;
-    PB_ASSIGN_OR_RETURN(const double ms, contestant.run(set, Timing::kernel));
+    PB_ASSIGN_OR_RETURN(const double ms, run(contestant, set, Timing::kernel));
     (first ? first_ms : second_ms).push_back(ms);
     sample();
   }
   return {};
 }
 
+// A candidate may fault or hang only now: its doing, like any wrong result. Whatever else fails is
+// the machine's or the library's.
 Result<plan::RunResult> TimingDevice::replay(const plan::LaunchPlan&,
                                              std::span<const device::Binding> arguments,
                                              const plan::RunOptions&) {
+  auto result = time_group(arguments);
+  if (result.ok() || failing_ != &first_) return result;
+  const Error& error = result.error();
+  plan::RunResult stopped;
+  stopped.message = error.message;
+  if (error.kind == "timeout") {
+    stopped.status = plan::RunStatus::wall_budget;
+  } else if (error.kind == "candidate") {
+    stopped.status = plan::RunStatus::fault;
+    plan::Finding fault;
+    fault.kind = "memory-fault";
+    fault.message = error.message;
+    stopped.findings.push_back(std::move(fault));
+  } else {
+    return result;
+  }
+  return stopped;
+}
+
+Result<double> TimingDevice::run(Contestant& contestant, uint32_t set, Timing timing) {
+  auto ms = contestant.run(set, timing);
+  if (!ms.ok()) failing_ = &contestant;
+  return ms;
+}
+
+Result<plan::RunResult> TimingDevice::time_group(std::span<const device::Binding> arguments) {
   const auto launches = static_cast<uint32_t>(options_.launches);
   const uint32_t sets = launches + 1;  // one more for the time end to end
   std::vector<Contestant*> both = {&first_};
@@ -125,7 +155,7 @@ Result<plan::RunResult> TimingDevice::replay(const plan::LaunchPlan&,
   // The first timed run of a library tries its algorithms: not one of those that count.
   if (!warmed_) {
     for (Contestant* c : both) {
-      PB_ASSIGN_OR_RETURN(const double ms, c->run(kWarmSet, Timing::kernel));
+      PB_ASSIGN_OR_RETURN(const double ms, run(*c, kWarmSet, Timing::kernel));
       static_cast<void>(ms);
     }
   }
@@ -133,7 +163,7 @@ Result<plan::RunResult> TimingDevice::replay(const plan::LaunchPlan&,
   PB_RETURN_IF_ERROR(warm());
   for (uint32_t set = 0; set < launches; ++set) PB_RETURN_IF_ERROR(time_pair(set, set % 2 == 0));
   for (Contestant* c : both) {
-    PB_ASSIGN_OR_RETURN(const double ms, c->run(launches, Timing::end_to_end));
+    PB_ASSIGN_OR_RETURN(const double ms, run(*c, launches, Timing::end_to_end));
     (c == &first_ ? first_host_ms : second_host_ms).push_back(ms);
   }
 

@@ -30,7 +30,7 @@ class Contestant {
   virtual Result<void> upload(uint32_t set, std::span<const device::Binding> arguments) = 0;
   // A further set with the contents that `from` has now, at other addresses.
   virtual Result<void> clone(uint32_t set, uint32_t from) = 0;
-  // Milliseconds of one run.
+  // Milliseconds of one run. Errors: "candidate" (its kernels fault), "timeout", the machine's.
   virtual Result<double> run(uint32_t set, device::cuda::Timing timing) = 0;
   virtual Result<std::vector<plan::Finding>> check(uint32_t set) = 0;
   virtual Result<void> download(uint32_t set, uint32_t argument, std::span<uint8_t> bytes) = 0;
@@ -65,6 +65,8 @@ class TimingDevice : public device::Device {
   device::cuda::ClockSample low, high;  // over all samples; throttle reasons in high
 
  private:
+  Result<plan::RunResult> time_group(std::span<const device::Binding> arguments);
+  Result<double> run(Contestant& contestant, uint32_t set, device::cuda::Timing timing);
   Result<void> warm();
   Result<void> time_pair(uint32_t set, bool first_leads);
   void sample();
@@ -72,6 +74,7 @@ class TimingDevice : public device::Device {
   std::string name_;
   Contestant& first_;
   Contestant* second_;
+  const Contestant* failing_ = nullptr;  // whose run gave the last error
   TimingOptions options_;
   device::cuda::Clocks clocks_;
   bool warmed_ = false, sampled_ = false;
