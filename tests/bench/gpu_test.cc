@@ -8,6 +8,7 @@
 #include "base/subprocess.h"
 #include "base/temp_dir.h"
 #include "bench/gpu/evaluate_gpu.h"
+#include "bench/gpu/measure.h"
 #include "bench/gpu/reference.h"
 #include "gemm_data.h"
 
@@ -188,6 +189,50 @@ TEST(GpuTiming, RooflineOfAnH200) {
   EXPECT_NEAR(roofline_ms(h200, 2.1411e12, "e4m3.e4m3.f32", 1e6), 1.0, 0.001);
   EXPECT_NEAR(roofline_ms(h200, 1e9, "bf16.bf16.f32", 4.917e9), 1.0, 0.001);
   EXPECT_EQ(roofline_ms({}, 1e12, "bf16.bf16.f32", 1e9), 0);
+}
+
+TEST(GpuVerdict, LevelsAndReasonsOfTimes) {
+  Performance p;
+  p.candidate_ms = 1;
+  p.baseline_ms = 1.02;
+  p.speedup = 1.02;
+  p.floor_ms = 0.7;
+  p.launches = p.verified = 40;
+  const auto judged = [](const Performance& performance) {
+    Verdict v;
+    judge_performance(performance, v);
+    return std::pair(v.level, v.reason);
+  };
+  EXPECT_EQ(judged(p), std::pair(Level::frontier, std::string("frontier")));
+  p.speedup = 0.98;
+  EXPECT_EQ(judged(p), std::pair(Level::strategy, std::string("below-frontier")));
+  p.speedup = 3;
+  p.implausible = true;
+  EXPECT_EQ(judged(p), std::pair(Level::strategy, std::string("implausible")));
+  p.verified = 39;
+  EXPECT_EQ(judged(p), std::pair(Level::strategy, std::string("not-verified")));
+  p = Performance();
+  p.candidate_ms = 1;
+  EXPECT_EQ(judged(p), std::pair(Level::strategy, std::string("no-baseline")));
+}
+
+TEST(GpuVerdict, CausesNameSpillsWavesAndPower) {
+  plan::LaunchPlan plan;
+  plan::Launch launch;
+  launch.kernel = "k";
+  launch.grid.x = 140;
+  plan.steps.push_back(launch);
+  device::cuda::DeviceInfo info;
+  info.sm_count = 132;
+  device::cuda::KernelInfo kernel;
+  kernel.name = "k";
+  kernel.local_bytes = 16;
+  kernel.resident_ctas = 1;
+  const auto found = causes(Verdict(), plan, info, {kernel}, 0x4);
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0], "k: 16 bytes of local memory a thread (spills)");
+  EXPECT_EQ(found[1], "k: 140 CTAs fill 53 % of 2 waves of 132");
+  EXPECT_EQ(found[2], "the card was at its power limit");
 }
 
 class OnEmulatedDriver : public ::testing::Test {

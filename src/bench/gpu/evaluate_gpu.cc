@@ -3,21 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 
-#include "base/demangle.h"
 #include "base/stopwatch.h"
 #include "bench/feedback.h"
+#include "bench/gpu/measure.h"
 #include "bench/gpu/reference.h"
 #include "bench/judge.h"
 #include "numeric/random.h"
-#include "toolchain/toolkit.h"
 
 namespace ptxbench::bench {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr double kEmulatedFlop = 2e10;  // what the emulator can afford beside a GPU
 
@@ -39,39 +34,6 @@ class FixedOutputs : public device::Device {
   std::string name_;
   const TimingDevice::Outputs& outputs_;
 };
-
-// The library that the candidate is measured against; nothing where the task has none.
-std::optional<device::cuda::LoadLibrary> frontier_library(const Task& task,
-                                                          const AxisValues& axes) {
-  if (task.definition.op_type != "gemm" || task.requirements.compute_type != "bf16.bf16.f32")
-    return std::nullopt;
-  device::cuda::LoadLibrary library{"cublaslt-bf16", "libcublasLt.so.13", axis_value(axes, "M"),
-                                    axis_value(axes, "N"), axis_value(axes, "K")};
-  if (const char* path = std::getenv("PTXBENCH_CUBLASLT")) {
-    library.path = path;
-    return library;
-  }
-  std::error_code error;
-  if (auto toolkit = toolchain::find_toolkit(); toolkit.ok())
-    for (const char* folder : {"lib64", "targets/x86_64-linux/lib", "lib"})
-      if (const fs::path path = toolkit->home / folder / library.path; fs::exists(path, error)) {
-        library.path = path.string();
-        break;
-      }
-  return library;
-}
-
-double tensor_bytes(const Task& task, const AxisValues& axes) {
-  double bytes = 0;
-  for (const auto* tensors : {&task.definition.inputs, &task.definition.outputs})
-    for (const TensorSpec& spec : *tensors) {
-      double elements = 1;
-      if (auto shape = resolve_shape(spec, axes); shape.ok())
-        for (const int64_t size : *shape) elements *= static_cast<double>(size);
-      bytes += elements * (spec.dtype == "float32" ? 4 : spec.dtype.find("float8") == 0 ? 1 : 2);
-    }
-  return bytes;
-}
 
 class GpuTrial {
  public:
@@ -264,8 +226,15 @@ class GpuTrial {
       PB_ASSIGN_OR_RETURN(const bool right, time_group(timing, group, p, verdict));
       if (!right) return {};
     }
-    fill(timing, baseline.get(), p, verdict);
-    judge(verdict, p);
+    summarise(timing, baseline.get(), p);
+    p.empty_launch_ms = cuda_->empty_launch_ms();
+    p.floor_ms = roofline_ms(cuda_->info(), verdict.evidence.task_flop,
+                             request_.task.requirements.compute_type,
+                             compulsory_bytes(request_.task, request_.axes));
+    p.speed_of_light = p.candidate_ms > 0 ? p.floor_ms / p.candidate_ms : 0;
+    p.implausible = p.candidate_ms < 0.95 * p.floor_ms;
+    p.causes = causes(verdict, plan_, cuda_->info(), cuda_->kernels(), p.throttle_reasons);
+    judge_performance(p, verdict);
     verdict.performance = std::move(p);
     verdict.stages.push_back({"timing", watch.ms(), false});
     return {};
@@ -312,87 +281,6 @@ class GpuTrial {
         return Error{"infrastructure", "the baseline's result is wrong: " + library.message};
     }
     return true;
-  }
-
-  void fill(TimingDevice& timing, Contestant* baseline, Performance& p, const Verdict& verdict) {
-    p.timer = "cuda-events";
-    p.candidate_ms = median(timing.first_ms);
-    p.candidate_end_to_end_ms = median(timing.first_host_ms);
-    p.launches = timing.first_ms.size() + timing.first_host_ms.size();
-    p.verified += timing.equal;
-    p.empty_launch_ms = cuda_->empty_launch_ms();
-    if (baseline != nullptr) {
-      p.baseline_ms = median(timing.second_ms);
-      p.baseline_end_to_end_ms = median(timing.second_host_ms);
-      p.baseline = baseline->description();
-      const RatioInterval ratio = ratio_of_medians(timing.first_ms, timing.second_ms);
-      p.speedup = ratio.ratio, p.speedup_low = ratio.low, p.speedup_high = ratio.high;
-    }
-    p.floor_ms = roofline_ms(cuda_->info(), verdict.evidence.task_flop,
-                             request_.task.requirements.compute_type,
-                             tensor_bytes(request_.task, request_.axes));
-    p.speed_of_light = p.candidate_ms > 0 ? p.floor_ms / p.candidate_ms : 0;
-    p.implausible = p.candidate_ms < 0.95 * p.floor_ms;
-    p.sm_mhz_low = static_cast<int>(timing.low.sm_mhz);
-    p.sm_mhz_high = static_cast<int>(timing.high.sm_mhz);
-    p.memory_mhz = static_cast<int>(timing.high.memory_mhz);
-    p.watts_high = timing.high.watts;
-    p.throttle_reasons = timing.high.throttle_reasons;
-    add_causes(p, verdict);
-  }
-
-  // What the assembler, the launch shape and the card say about why it is no faster.
-  void add_causes(Performance& p, const Verdict& verdict) const {
-    for (const toolchain::Diagnostic& d : verdict.diagnostics)
-      if (d.severity == toolchain::Diagnostic::Severity::advisory)
-        p.causes.push_back(fmt::format("ptxas {}: {}", d.code, d.text));
-    size_t kernel = 0;
-    const auto name = [](const device::cuda::KernelInfo& info) {
-      return demangled_function(info.name);
-    };
-    for (const plan::Step& step : plan_.steps) {
-      const auto* launch = std::get_if<plan::Launch>(&step);
-      if (launch == nullptr || kernel >= cuda_->kernels().size()) continue;
-      const device::cuda::KernelInfo& info = cuda_->kernels()[kernel++];
-      if (info.local_bytes > 0)
-        p.causes.push_back(fmt::format("{}: {} bytes of local memory a thread (spills)", name(info),
-                                       info.local_bytes));
-      const double slots =
-          static_cast<double>(cuda_->info().sm_count) * std::max(info.resident_ctas, 1);
-      const double waves = static_cast<double>(launch->grid.count()) / slots;
-      const double used = waves / std::ceil(waves);
-      if (used < 0.9)
-        p.causes.push_back(fmt::format("{}: {} CTAs fill {:.0f} % of {:.0f} waves of {:.0f}",
-                                       name(info), launch->grid.count(), 100 * used,
-                                       std::ceil(waves), slots));
-    }
-    if (p.throttle_reasons & 0x4) p.causes.push_back("the card was at its power limit");
-  }
-
-  static void judge(Verdict& verdict, const Performance& p) {
-    if (p.verified != p.launches) {
-      verdict.reason = "not-verified";
-      verdict.message = fmt::format("{} of {} timed outputs were verified", p.verified, p.launches);
-    } else if (p.implausible) {
-      verdict.reason = "implausible";
-      verdict.message =
-          fmt::format("{:.4g} ms is less than this card needs for the work ({:.4g} ms): not ranked",
-                      p.candidate_ms, p.floor_ms);
-    } else if (p.baseline_ms <= 0) {
-      verdict.reason = "no-baseline";
-      verdict.message = fmt::format(
-          "{:.4g} ms, {:.0f} % of the speed of light; no library is known for this task",
-          p.candidate_ms, 100 * p.speed_of_light);
-    } else {
-      const bool frontier = p.speedup >= 1;
-      verdict.level = frontier ? Level::frontier : Level::strategy;
-      verdict.reason = frontier ? "frontier" : "below-frontier";
-      verdict.message = fmt::format(
-          "{:.4g} ms against {:.4g} ms of {}: {:.3f} of its speed [{:.3f}, {:.3f}], {:.0f} % of "
-          "the speed of light",
-          p.candidate_ms, p.baseline_ms, p.baseline, p.speedup, p.speedup_low, p.speedup_high,
-          100 * p.speed_of_light);
-    }
   }
 
   const EvalRequest& request_;
