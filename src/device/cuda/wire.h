@@ -57,7 +57,7 @@ struct LoadPlan {
   bool from_ptx = false;  // assemble the PTX even where the plan has machine code
   std::vector<StateVariable> state;
   // By step, of launches: where each parameter lies in Launch::params, by the PTX. The machine's
-  // own parameter block can be laid out otherwise (tensor maps are moved to their alignment in it).
+  // own parameter block need not be laid out so.
   std::vector<std::vector<uint32_t>> offsets;
 };
 struct LoadLibrary {    // a routine of a library instead of a plan
