@@ -45,15 +45,21 @@ Blas open_blas() {
 
 }  // namespace
 
-Result<void> dgemm_nt(int64_t m, int64_t n, int64_t k, const double* a, const double* b, double* c,
-                      int threads) {
+Result<void> dgemm(const Product& p, int threads) {
   static const Blas blas = open_blas();
   if (blas.dgemm == nullptr) return Error{"no-blas", blas.error};
   if (blas.set_threads != nullptr) blas.set_threads(std::max(threads, 1));
-  blas.dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<int>(m), static_cast<int>(n),
-             static_cast<int>(k), 1.0, a, static_cast<int>(k), b, static_cast<int>(k), 0.0, c,
-             static_cast<int>(n));
+  const auto size = [](int64_t x) { return static_cast<int>(x); };
+  blas.dgemm(CblasRowMajor, p.a_transposed ? CblasTrans : CblasNoTrans,
+             p.b_transposed ? CblasTrans : CblasNoTrans, size(p.m), size(p.n), size(p.k), 1.0, p.a,
+             size(p.a_transposed ? p.m : p.k), p.b, size(p.b_transposed ? p.k : p.n), p.beta, p.c,
+             size(p.n));
   return {};
+}
+
+Result<void> dgemm_nt(int64_t m, int64_t n, int64_t k, const double* a, const double* b, double* c,
+                      int threads) {
+  return dgemm({false, true, m, n, k, a, b, c, 0}, threads);
 }
 
 }  // namespace ptxbench::bench

@@ -11,4 +11,16 @@ namespace ptxbench::bench {
 Result<void> dgemm_nt(int64_t m, int64_t n, int64_t k, const double* a, const double* b, double* c,
                       int threads);
 
+// C[m,n] = beta * C + op(A) * op(B), row-major and dense; op(X) is X or, where `..._transposed`,
+// the transpose of the stored X. Error "no-blas".
+struct Product {
+  bool a_transposed = false, b_transposed = false;
+  int64_t m = 0, n = 0, k = 0;
+  const double* a = nullptr;
+  const double* b = nullptr;
+  double* c = nullptr;
+  double beta = 0;
+};
+Result<void> dgemm(const Product& product, int threads);
+
 }  // namespace ptxbench::bench

@@ -13,15 +13,22 @@
 #include "bench/pattern/explain.h"
 #include "bench/task.h"
 #include "bench/tile_map.h"
+#include "numeric/dtype.h"
 
 namespace ptxbench::bench {
+
+// How an output is cut up for comparison: `matrices` of rows x columns, one after another. Rows are
+// counted through all of them.
+struct OutputView {
+  int64_t matrices = 1, rows = 1, columns = 1;
+};
 
 struct BadElement {
   int64_t row = 0, column = 0;
   double expected = 0, actual = 0;
 };
 
-// Statistics over one bf16 matrix output. Ratios are over all elements.
+// Statistics over one output. Ratios are over all elements.
 struct Correctness {
   uint64_t verified = 0, total = 0;
   uint64_t poisoned = 0;  // elements that still hold the poison pattern: never written
@@ -31,6 +38,9 @@ struct Correctness {
   double rel_frobenius = 0;               // |actual - fp64| / |fp64|; infinite on a class mismatch
   double tile_rel_frobenius = 0;          // of the worst 16x16 tile
   int64_t tile_row = 0, tile_column = 0;  // first element of that tile
+  // Root of (squared errors / the noise that honest rounding is expected to give), over all
+  // elements and in the worst tile; 0 where the operation states no noise.
+  double noise_ratio = 0, tile_noise_ratio = 0;
   double misround_rate = 0;       // share that differs from the correctly rounded fp64 result
   double tile_misround_rate = 0;  // of the worst 16x16 tile
   double matched_ratio = 0;       // share that meets the published rule (a)
@@ -38,10 +48,14 @@ struct Correctness {
   // What was allowed.
   double bound_rel_frobenius = 0, bound_tile_rel_frobenius = 0;
   double bound_misround = 0, bound_tile_misround = 0;
+  double bound_noise = 0,
+         bound_tile_noise = 0;  // 0: does not count, the others do not where it does
   bool passed = false;
   bool rule_a_passed = false;
   std::string why;                // !passed: the first bound that failed, in words
   std::string output;             // name of the tensor
+  std::vector<int64_t> shape;     // of the tensor; empty: rows and columns
+  int64_t columns = 0;            // of the view
   std::vector<BadElement> worst;  // up to 8, the largest errors first
   // Where the bad tiles lie: rows and columns of tiles with an error above the bound.
   uint64_t bad_tiles = 0, tiles = 0;
@@ -50,13 +64,22 @@ struct Correctness {
   TileMap map;
 };
 
-// Accumulates statistics. Blocks arrive in row order and begin at multiples of 16 rows.
+// "2,17,5": the element's index in the tensor.
+std::string index_text(const Correctness& correctness, int64_t row, int64_t column);
+std::vector<int64_t> element_index(const Correctness& correctness, int64_t row, int64_t column);
+
+// Accumulates statistics. Blocks arrive in row order and begin at multiples of 16 rows of a matrix.
 class Comparator {
  public:
   // `actual`: bf16 bits, row-major rows x columns. `poison`: the bit pattern put there beforehand.
   Comparator(std::span<const uint16_t> actual, int64_t rows, int64_t columns, uint16_t poison);
-  // `expected`: count x columns fp64 values of rows first_row...
-  void add_block(int64_t first_row, int64_t count, std::span<const double> expected, int threads);
+  // Elements of any floating type; `poison`: as of poison_bits.
+  Comparator(numeric::DType type, std::span<const uint8_t> actual, const OutputView& view,
+             uint64_t poison);
+  // `expected`: count x columns fp64 values of rows first_row...; `noise`: as many variances of the
+  // error of honest rounding, or empty.
+  void add_block(int64_t first_row, int64_t count, std::span<const double> expected, int threads,
+                 std::span<const double> noise = {});
   // Statistics without the policy's decision.
   Correctness finish();
   // After decide(): which tiles break the bounds, and the picture of them. Returns their linear
@@ -65,20 +88,35 @@ class Comparator {
 
  private:
   struct Tile {
-    double error2 = 0, reference2 = 0;
+    double error2 = 0, reference2 = 0, noise2 = 0;
     uint32_t misrounded = 0, elements = 0, poisoned = 0, class_mismatches = 0;
   };
   struct Partial;
+  struct Strip {
+    int64_t row = 0, count = 0;  // at most 16 rows of one matrix
+    const double* expected = nullptr;
+    const double* noise = nullptr;
+  };
   double severity(const Tile& tile, const Correctness& bounds) const;
-  void add_tile_row(int64_t first_row, int64_t count, const double* expected, Partial& partial);
+  int64_t tile_of(int64_t row) const;      // index of the first tile of the row's strip
+  int64_t row_of(int64_t tile_row) const;  // first row of a row of tiles
+  template <class Format>
+  void add_strip(const Strip& strip, Partial& partial);
+  void add_strip(const Strip& strip, Partial& partial);
 
-  std::span<const uint16_t> actual_;
-  int64_t rows_, columns_, tile_columns_;
-  uint16_t poison_;
+  numeric::DType type_;
+  std::span<const uint8_t> actual_;
+  OutputView view_;
+  int64_t tile_rows_, tile_columns_;  // of one matrix
+  uint64_t poison_;
   std::vector<Tile> tiles_;
   Correctness sum_;
-  double error2_ = 0, reference2_ = 0;
+  double error2_ = 0, reference2_ = 0, noise2_ = 0;
 };
+
+// The output that decides about all of them: one with unwritten elements, else one that did not
+// pass, else one that the published rule rejects, else the first. Its rule_a_passed speaks for all.
+Correctness deciding_output(const std::vector<Correctness>& outputs);
 
 // Fills bounds, passed, rule_a_passed and why. `k`: the reduction's length.
 void decide(const Calibration& calibration, int64_t k, Correctness& correctness);

@@ -12,7 +12,7 @@
 #include "bench/feedback.h"
 #include "bench/judge.h"
 #include "bench/launch_manifest.h"
-#include "bench/oracle.h"
+#include "bench/op/operation.h"
 #include "numeric/dtype.h"
 #include "numeric/random.h"
 
@@ -164,10 +164,7 @@ void sort_findings(std::vector<plan::Finding>& findings) {
 // Ghost replays cost as much as the replay itself; sizes up to this get them.
 constexpr double kGhostFlop = 2e10;
 
-size_t element_bytes(const TensorSpec& spec) {
-  const auto type = numeric::dtype_from_name(spec.dtype);
-  return type ? numeric::dtype_size(*type) : 1;
-}
+size_t element_bytes(const Tensor& tensor) { return numeric::dtype_size(tensor.type); }
 
 // Everything between the plan and the verdict.
 class Trial {
@@ -235,7 +232,7 @@ class Trial {
     if (run.status != plan::RunStatus::completed) return 1.0;  // control depends on it
     uint64_t counted = 0, changed = 0;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const size_t element = element_bytes(outputs[i].spec);
+      const size_t element = element_bytes(outputs[i]);
       for (size_t at = 0; at + element <= outputs[i].bytes.size(); at += element) {
         const uint8_t* was = outputs_[i].bytes.data() + at;
         if (std::all_of(was, was + element, [](uint8_t byte) { return byte == 0; })) continue;
@@ -253,9 +250,10 @@ class Trial {
     seed_ = request_.seed ? *request_.seed : draw_seed();
     verdict_.seed = to_hex(seed_);
     poison_ = poison_pattern(seed_);
-    PB_ASSIGN_OR_RETURN(flop_, task_flop(request_.task.definition, request_.axes));
-    PB_ASSIGN_OR_RETURN(inputs_,
-                        make_inputs(request_.task.definition, request_.axes, seed_, threads_));
+    PB_ASSIGN_OR_RETURN(operation_, operation_of(request_.task.definition));
+    flop_ = operation_->flop(request_.task.definition, request_.axes);
+    PB_ASSIGN_OR_RETURN(inputs_, operation_->inputs(request_.task.definition, request_.axes, seed_,
+                                                    threads_, Distribution::mixed));
     PB_ASSIGN_OR_RETURN(outputs_, make_outputs(request_.task.definition, request_.axes, poison_));
     for (const Tensor& input : inputs_)
       input_hashes_.push_back(hash_hex(std::span<const uint8_t>(input.bytes)));
@@ -293,40 +291,54 @@ class Trial {
 
   Result<void> compare() {
     report(request_, "reference", 0);
-    const int64_t m = axis_value(request_.axes, "M"), n = axis_value(request_.axes, "N"),
-                  k = axis_value(request_.axes, "K");
-    const auto words = [](const Tensor& tensor) {
-      return std::span<const uint16_t>(reinterpret_cast<const uint16_t*>(tensor.bytes.data()),
-                                       tensor.bytes.size() / 2);
-    };
-    Comparator comparator(words(outputs_[0]), m, n, poison_);
-    double compare_ms = 0;
-    Stopwatch watch;
-    auto reference =
-        gemm_fp64(words(inputs_[0]), words(inputs_[1]), m, n, k, threads_,
-                  [&](int64_t first, int64_t count, std::span<const double> block) {
-                    Stopwatch compare_watch;
-                    comparator.add_block(first, count, block, threads_);
-                    compare_ms += compare_watch.ms();
-                    report(request_, "reference",
-                           static_cast<double>(first + count) / static_cast<double>(m));
-                  });
-    if (!reference.ok()) return reference.error();
-    Correctness correctness = comparator.finish();
-    correctness.output = outputs_[0].spec.name;
-    decide(request_.task.calibration, k, correctness);
-    const std::vector<uint64_t> bad_tiles = comparator.locate(correctness);
-    verdict_.stages.push_back({"reference", watch.ms() - compare_ms, false});
-    verdict_.stages.push_back({"compare", compare_ms, false});
-    // What was not written needs no explanation beyond that.
-    if (!correctness.passed && correctness.poisoned == 0) {
-      Stopwatch explain_watch;
-      correctness.explanation = explain_gemm(
-          {words(inputs_[0]), words(inputs_[1]), words(outputs_[0]), m, n, k}, bad_tiles);
-      verdict_.stages.push_back({"explain", explain_watch.ms(), false});
+    const Definition& definition = request_.task.definition;
+    std::vector<Comparator> comparators;
+    double elements = 0, compared = 0, compare_ms = 0;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      comparators.emplace_back(outputs_[i].type, outputs_[i].bytes,
+                               operation_->view(definition, request_.axes, i),
+                               poison_bits(outputs_[i].type, poison_));
+      elements += static_cast<double>(outputs_[i].bytes.size() / element_bytes(outputs_[i]));
     }
-    verdict_.correctness = std::move(correctness);
+    Stopwatch watch;
+    const Problem problem{definition, request_.axes, inputs_};
+    PB_RETURN_IF_ERROR(operation_->reference(problem, threads_, [&](const ReferenceBlock& block) {
+      Stopwatch compare_watch;
+      comparators[block.output].add_block(block.first_row, block.count, block.values, threads_,
+                                          block.noise);
+      compare_ms += compare_watch.ms();
+      compared += static_cast<double>(block.values.size());
+      report(request_, "reference", compared / elements);
+    }));
+    const double reference_ms = watch.ms() - compare_ms;
+    std::vector<std::vector<uint64_t>> bad_tiles;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      Correctness correctness = comparators[i].finish();
+      correctness.output = outputs_[i].spec.name;
+      correctness.shape = outputs_[i].shape;
+      const Calibration& calibration = request_.task.calibration;
+      decide(calibration, axis_value(request_.axes, calibration.reduction_axis), correctness);
+      bad_tiles.push_back(comparators[i].locate(correctness));
+      verdict_.outputs.push_back(std::move(correctness));
+    }
+    verdict_.stages.push_back({"reference", reference_ms, false});
+    verdict_.stages.push_back({"compare", watch.ms() - reference_ms, false});
+    explain(problem, bad_tiles);
+    verdict_.correctness = deciding_output(verdict_.outputs);
     return {};
+  }
+
+  // What was not written needs no explanation beyond that.
+  void explain(const Problem& problem, const std::vector<std::vector<uint64_t>>& bad_tiles) {
+    Stopwatch watch;
+    bool tried = false;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      Correctness& c = verdict_.outputs[i];
+      if (c.passed || c.poisoned > 0) continue;
+      c.explanation = operation_->explain(problem, outputs_, i, bad_tiles[i]);
+      tried = true;
+    }
+    if (tried) verdict_.stages.push_back({"explain", watch.ms(), false});
   }
 
   // What the assembler mends costs speed: a cause to name at level 5, never a level of its own.
@@ -345,6 +357,7 @@ class Trial {
   device::Device& device_;
   Verdict& verdict_;
   int threads_;
+  const Operation* operation_ = nullptr;
   Seed seed_;
   uint16_t poison_ = 0;
   double flop_ = 0;
@@ -373,7 +386,7 @@ Result<cudart::RecordOutcome> plan_of_manifest(const EvalRequest& request,
 }
 
 // One size that is not asked for: each variable axis up to a tile of 128 away, seldom a multiple of
-// anything. Drawn from the verdict's seed, so that a run can be repeated.
+// more than it must be. Drawn from the verdict's seed, so that a run can be repeated.
 AxisValues held_out_axes(const EvalRequest& request, const Seed& seed) {
   constexpr uint64_t kStream = uint64_t{1} << 63;  // no input's
   const numeric::Random random(seed, kStream);
@@ -383,10 +396,12 @@ AxisValues held_out_axes(const EvalRequest& request, const Seed& seed) {
     if (axis.constant) continue;
     for (auto& [name, value] : axes) {
       if (name != axis.name) continue;
-      const int64_t asked = value, low = std::max<int64_t>(1, asked - 128);
-      while (value == asked)
-        value = low + static_cast<int64_t>(
-                          random.below(draws++, static_cast<uint64_t>(asked + 128 - low + 1)));
+      const int64_t unit = axis_multiple(request.task.definition, name);
+      const int64_t asked = value / unit, reach = (128 + unit - 1) / unit;
+      const int64_t low = std::max<int64_t>(1, asked - reach);
+      while (value == asked * unit)
+        value = unit * (low + static_cast<int64_t>(random.below(
+                                  draws++, static_cast<uint64_t>(asked + reach - low + 1))));
     }
   }
   return axes;

@@ -60,11 +60,18 @@ void add_findings(std::string& text, const Verdict& verdict, const std::string& 
 
 void add_numbers(std::string& text, const Correctness& c) {
   if (c.passed) return;
-  text += fmt::format(
-      "- {}: {} of {} elements miss the 1e-2 rule; relative Frobenius error {:.3g} "
-      "(allowed {:.3g}), not correctly rounded {:.2f} % (allowed {:.2f} %)\n",
-      c.output, c.rule_a_failures, c.total, c.rel_frobenius, c.bound_rel_frobenius,
-      100 * c.misround_rate, 100 * c.bound_misround);
+  text += fmt::format("- {}: {} of {} elements miss the 1e-2 rule; ", c.output, c.rule_a_failures,
+                      c.total);
+  text += c.bound_noise > 0
+              ? fmt::format(
+                    "the error is {:.3g} times that of honest rounding (allowed {:.3g}), "
+                    "{:.3g} in the worst tile (allowed {:.3g})\n",
+                    c.noise_ratio, c.bound_noise, c.tile_noise_ratio, c.bound_tile_noise)
+              : fmt::format(
+                    "relative Frobenius error {:.3g} (allowed {:.3g}), not correctly "
+                    "rounded {:.2f} % (allowed {:.2f} %)\n",
+                    c.rel_frobenius, c.bound_rel_frobenius, 100 * c.misround_rate,
+                    100 * c.bound_misround);
   if (c.bad_tiles > 0)
     text += fmt::format("- wrong 16x16 tiles: {} of {}, within rows {}..{} and columns {}..{}\n",
                         c.bad_tiles, c.tiles, c.first_bad_row, c.last_bad_row, c.first_bad_column,
@@ -77,8 +84,23 @@ void add_numbers(std::string& text, const Correctness& c) {
   size_t shown = 0;
   for (const BadElement& e : c.worst) {
     if (++shown > 3) break;
-    text += fmt::format("- {}[{},{}] is {:.6g}, should be {:.6g}\n", c.output, e.row, e.column,
-                        e.actual, e.expected);
+    text += fmt::format("- {}[{}] is {:.6g}, should be {:.6g}\n", c.output,
+                        index_text(c, e.row, e.column), e.actual, e.expected);
+  }
+}
+
+// Outputs beside the one that decides: one line each, where anything is wrong.
+void add_other_outputs(std::string& text, const Verdict& verdict) {
+  if (!verdict.correctness || verdict.correctness->passed) return;
+  for (const Correctness& c : verdict.outputs) {
+    if (c.output == verdict.correctness->output) continue;
+    if (c.passed) {
+      text += fmt::format("- {} is right\n", c.output);
+      continue;
+    }
+    text += fmt::format("- {} is wrong, too: {}", c.output, c.why);
+    if (!c.explanation.kind.empty()) text += "; it looks like: " + c.explanation.text;
+    text += "\n";
   }
 }
 
@@ -120,6 +142,7 @@ std::string make_feedback(const Verdict& verdict, const std::string& source) {
                                  name(verdict.level), verdict.reason, verdict.message);
   add_diagnostics(text, verdict, source);
   if (verdict.correctness) add_numbers(text, *verdict.correctness);
+  add_other_outputs(text, verdict);
   add_findings(text, verdict, source);
   for (const std::string& note : verdict.notes) text += "- note: " + note + "\n";
   return text;

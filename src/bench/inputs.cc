@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <thread>
 
@@ -81,30 +82,37 @@ void make_row(const RowSource& source, uint64_t row_index, Distribution distribu
   shape_row(distribution, source, first, source.choices.word(4 * row_index + 1), row);
 }
 
+bool has_generator(numeric::DType type) {
+  return numeric::is_floating(type) && type != numeric::DType::float64;
+}
+
 Result<Tensor> empty_tensor(const TensorSpec& spec, const AxisValues& axes) {
-  if (spec.dtype != "bfloat16")
-    return Error{"unsupported",
-                 fmt::format("tensor {}: dtype {} has no generator (known: bfloat16)", spec.name,
-                             spec.dtype)};
   Tensor tensor;
   tensor.spec = spec;
+  const auto type = numeric::dtype_from_name(spec.dtype);
+  if (!type || !has_generator(*type))
+    return Error{"unsupported",
+                 fmt::format("tensor {}: dtype {} has no generator (known: float32, float16, "
+                             "bfloat16, float8_e4m3fn, float8_e5m2)",
+                             spec.name, spec.dtype)};
+  tensor.type = *type;
   PB_ASSIGN_OR_RETURN(tensor.shape, resolve_shape(spec, axes));
   uint64_t elements = 1;
   for (int64_t size : tensor.shape) elements *= static_cast<uint64_t>(size);
-  tensor.bytes.resize(elements * 2);
+  tensor.bytes.resize(elements * numeric::dtype_size(*type));
   return tensor;
 }
 
 void fill(Tensor& tensor, size_t input, const Seed& seed, int threads, Distribution distribution) {
   const RowSource source(seed, input);
   const uint64_t columns = static_cast<uint64_t>(tensor.shape.back());
-  const uint64_t rows = tensor.bytes.size() / 2 / columns;
+  const uint64_t element = numeric::dtype_size(tensor.type);
+  const uint64_t rows = tensor.bytes.size() / element / columns;
   auto work = [&](uint64_t begin, uint64_t end) {
     std::vector<float> row(columns);
-    auto* out = reinterpret_cast<uint16_t*>(tensor.bytes.data());
     for (uint64_t r = begin; r < end; ++r) {
       make_row(source, r, distribution, row);
-      numeric::bf16_from_float(row, std::span<uint16_t>(out + r * columns, columns));
+      numeric::store_elements(tensor.type, row, tensor.bytes.data() + r * columns * element);
     }
   };
   const uint64_t parts =
@@ -142,12 +150,19 @@ Result<Seed> parse_seed(const std::string& hex) {
               std::stoull(digits.substr(16), nullptr, 16)};
 }
 
+Result<Tensor> make_input(const TensorSpec& spec, const AxisValues& axes, size_t index,
+                          const Seed& seed, int threads, Distribution distribution) {
+  PB_ASSIGN_OR_RETURN(Tensor tensor, empty_tensor(spec, axes));
+  fill(tensor, index, seed, threads, distribution);
+  return tensor;
+}
+
 Result<std::vector<Tensor>> make_inputs(const Definition& definition, const AxisValues& axes,
                                         const Seed& seed, int threads, Distribution distribution) {
   std::vector<Tensor> tensors;
   for (const TensorSpec& spec : definition.inputs) {
-    PB_ASSIGN_OR_RETURN(Tensor tensor, empty_tensor(spec, axes));
-    fill(tensor, tensors.size(), seed, threads, distribution);
+    PB_ASSIGN_OR_RETURN(Tensor tensor,
+                        make_input(spec, axes, tensors.size(), seed, threads, distribution));
     tensors.push_back(std::move(tensor));
   }
   return tensors;
@@ -158,11 +173,21 @@ Result<std::vector<Tensor>> make_outputs(const Definition& definition, const Axi
   std::vector<Tensor> tensors;
   for (const TensorSpec& spec : definition.outputs) {
     PB_ASSIGN_OR_RETURN(Tensor tensor, empty_tensor(spec, axes));
-    auto* out = reinterpret_cast<uint16_t*>(tensor.bytes.data());
-    std::fill(out, out + tensor.bytes.size() / 2, poison);
+    const uint64_t pattern = poison_bits(tensor.type, poison);
+    const size_t element = numeric::dtype_size(tensor.type);
+    for (size_t at = 0; at < tensor.bytes.size(); at += element)
+      std::memcpy(tensor.bytes.data() + at, &pattern, element);
     tensors.push_back(std::move(tensor));
   }
   return tensors;
+}
+
+uint64_t poison_bits(numeric::DType type, uint16_t poison) {
+  constexpr uint64_t kE4m3Nan = 0xff, kE5m2Nan = 0xfd;  // conversions give 0x7f
+  if (type == numeric::DType::float8_e4m3fn) return kE4m3Nan;
+  if (type == numeric::DType::float8_e5m2) return kE5m2Nan;
+  if (numeric::dtype_size(type) == 4) return uint64_t{poison} << 16 | poison;
+  return poison;
 }
 
 uint16_t poison_pattern(const Seed& seed) {

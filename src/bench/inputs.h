@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "bench/task.h"
+#include "numeric/dtype.h"
 #include "numeric/random.h"
 
 namespace ptxbench::bench {
@@ -18,6 +19,7 @@ Result<Seed> parse_seed(const std::string& hex);  // 1..32 hex digits; error "us
 
 struct Tensor {
   TensorSpec spec;
+  numeric::DType type = numeric::DType::bfloat16;  // of spec
   std::vector<int64_t> shape;
   std::vector<uint8_t> bytes;
 };
@@ -42,9 +44,16 @@ Result<std::vector<Tensor>> make_inputs(const Definition& definition, const Axis
                                         const Seed& seed, int threads,
                                         Distribution distribution = Distribution::mixed);
 
-// Outputs full of the poison pattern.
+// One of them: `index` is its place in the definition.
+Result<Tensor> make_input(const TensorSpec& spec, const AxisValues& axes, size_t index,
+                          const Seed& seed, int threads, Distribution distribution);
+
+// Outputs full of the poison pattern of their types.
 Result<std::vector<Tensor>> make_outputs(const Definition& definition, const AxisValues& axes,
                                          uint16_t poison);
+
+// The pattern of an element: a NaN of the type, made from `poison` where it has room for a payload.
+uint64_t poison_bits(numeric::DType type, uint16_t poison);
 
 // A bf16 NaN with a payload drawn from the seed; never one that hardware produces (0x7fff, 0x7fc0,
 // 0xffc0).

@@ -68,6 +68,10 @@ Result<AxisValues> resolve_axes(const Definition& definition, const Workload* wo
     PB_RETURN_IF_ERROR(set_axis(values, definition, name, value));
   for (const auto& [name, value] : values)
     if (value == 0) return usage(fmt::format("axis {} needs a value: --axes {}=...", name, name));
+  for (const auto& [name, value] : values)
+    if (const int64_t multiple = axis_multiple(definition, name); value % multiple != 0)
+      return usage(fmt::format("{}={}: {} is defined for multiples of {}", name, value,
+                               definition.name, multiple));
   for (const auto* tensors : {&definition.inputs, &definition.outputs}) {
     for (const TensorSpec& tensor : *tensors) {
       PB_ASSIGN_OR_RETURN(std::vector<int64_t> shape, resolve_shape(tensor, values));
@@ -100,15 +104,19 @@ Result<std::vector<int64_t>> resolve_shape(const TensorSpec& tensor, const AxisV
   return shape;
 }
 
-Result<double> task_flop(const Definition& definition, const AxisValues& axes) {
-  if (definition.op_type != "gemm")
-    return Error{"unsupported", fmt::format("{}: op_type '{}' cannot be evaluated (known: gemm)",
-                                            definition.name, definition.op_type)};
-  double flop = 2;
-  for (const char* axis : {"M", "N", "K"}) flop *= static_cast<double>(axis_value(axes, axis));
-  if (flop <= 0)
-    return Error{"bad-task", fmt::format("{}: a gemm needs axes M, N and K", definition.name)};
-  return flop;
+int64_t axis_multiple(const Definition& definition, const std::string& axis) {
+  int64_t multiple = 1;
+  for (const std::string& constraint : definition.constraints) {
+    const size_t percent = constraint.find(" % "), equals = constraint.find(" == 0");
+    if (percent == std::string::npos || equals != constraint.size() - 5 ||
+        constraint.substr(0, percent) != axis)
+      continue;
+    int64_t value = 0;
+    const char* last = constraint.data() + equals;
+    const auto [end, error] = std::from_chars(constraint.data() + percent + 3, last, value);
+    if (error == std::errc{} && end == last && value > 0) multiple = std::lcm(multiple, value);
+  }
+  return multiple;
 }
 
 Result<std::vector<std::pair<std::string, int64_t>>> parse_axes(const std::string& text) {

@@ -41,6 +41,7 @@ struct Definition {
   std::vector<Axis> axes;          // in the file's order
   std::vector<TensorSpec> inputs;  // in the file's order, which is the argument order
   std::vector<TensorSpec> outputs;
+  std::vector<std::string> constraints;  // "S % 128 == 0" is kept; what else is said is for people
 };
 
 struct Workload {
@@ -66,13 +67,21 @@ struct HonestError {  // the largest over the measured implementations
   double rel_frobenius = 0, misround = 0, tile_misround = 0;
 };
 
+// For outputs whose honest error depends on the data: the oracle says, element by element, how
+// large the error of honest rounding is expected to be, and errors are measured in that unit.
+struct NoiseBounds {
+  double ratio = 2, tile_ratio = 3;  // root of (squared errors / squared noise), over all and in
+                                     // the worst 16x16 tile
+};
+
 struct Calibration {
-  std::string kind;            // "single-reduction"
+  std::string kind;            // "single-reduction", "rounding-noise"
   std::string reduction_axis;  // "K"
   double rel_frobenius_factor = 2, tile_rel_frobenius_factor = 3;
   double misround = 0, tile_misround = 0;  // least bounds on the rates themselves
   double misround_factor = 1.5;  // of the honest rates, where that is more: long chains of one sign
-  std::vector<HonestError> honest;  // ascending k
+  std::vector<HonestError> honest;             // ascending k
+  std::map<std::string, NoiseBounds> outputs;  // of "rounding-noise": by name of the output
 };
 
 // Whether the task's ruler has been tested: cheats fail, honest kernels pass, every input matters.
@@ -113,16 +122,16 @@ class TaskSuite {
 };
 
 // Values of all axes: the definition's constants, the workload's values, then `overrides`.
-// Errors ("usage"): unknown axis, a var axis without value, a value or tensor out of range.
+// Errors ("usage"): unknown axis, a var axis without value, a value or tensor out of range, a
+// broken constraint.
 Result<AxisValues> resolve_axes(const Definition& definition, const Workload* workload,
                                 const std::vector<std::pair<std::string, int64_t>>& overrides);
 
+// What the constraints say an axis must be a multiple of; 1 if nothing.
+int64_t axis_multiple(const Definition& definition, const std::string& axis);
+
 int64_t axis_value(const AxisValues& axes, const std::string& name);  // 0 if absent
 Result<std::vector<int64_t>> resolve_shape(const TensorSpec& tensor, const AxisValues& axes);
-
-// Multiply and add counted separately. Error "unsupported" for an op_type the evaluator doesn't
-// know.
-Result<double> task_flop(const Definition& definition, const AxisValues& axes);
 
 // "M=200,N=1024" to pairs; error "usage".
 Result<std::vector<std::pair<std::string, int64_t>>> parse_axes(const std::string& text);

@@ -99,6 +99,14 @@ Result<Definition> parse_definition(const std::string& text, const std::string& 
       def.tags.push_back(tag);
     }
   }
+  if (root.has("constraints")) {
+    PB_ASSIGN_OR_RETURN(JsonRef constraints, root.at("constraints"));
+    PB_ASSIGN_OR_RETURN(std::vector<JsonRef> items, constraints.elements());
+    for (const JsonRef& item : items) {
+      PB_ASSIGN_OR_RETURN(std::string constraint, item.string());
+      def.constraints.push_back(constraint);
+    }
+  }
   PB_ASSIGN_OR_RETURN(JsonRef axes, root.at("axes"));
   for (const std::string& key : keys_in_file_order(text, "axes")) {
     PB_ASSIGN_OR_RETURN(JsonRef item, axes.at(key));
@@ -174,14 +182,34 @@ Result<Requirements> parse_requirements(const std::string& text, const std::stri
   return requirements;
 }
 
+Result<void> parse_noise_bounds(const JsonRef& root, Calibration& calibration) {
+  PB_ASSIGN_OR_RETURN(JsonRef outputs, root.at("outputs"));
+  PB_ASSIGN_OR_RETURN(auto members, outputs.members());
+  for (auto& [output, ref] : members) {
+    NoiseBounds bounds;
+    PB_ASSIGN_OR_RETURN(bounds.ratio, ref.number_or("noise_ratio", bounds.ratio));
+    PB_ASSIGN_OR_RETURN(bounds.tile_ratio, ref.number_or("tile_noise_ratio", bounds.tile_ratio));
+    if (!(bounds.ratio > 0) || !(bounds.tile_ratio > 0))
+      return ref.error("expected positive bounds");
+    calibration.outputs[output] = bounds;
+  }
+  if (calibration.outputs.empty()) return outputs.error("expected at least one output");
+  return {};
+}
+
 Result<Calibration> parse_calibration(const std::string& text, const std::string& file) {
   PB_ASSIGN_OR_RETURN(Json document, parse_json(text, file));
   JsonRef root(document, file);
   Calibration calibration;
   PB_ASSIGN_OR_RETURN(JsonRef kind, root.at("kind"));
   PB_ASSIGN_OR_RETURN(calibration.kind, kind.string());
+  if (calibration.kind == "rounding-noise") {
+    PB_RETURN_IF_ERROR(parse_noise_bounds(root, calibration));
+    return calibration;
+  }
   if (calibration.kind != "single-reduction")
-    return kind.error(fmt::format("expected \"single-reduction\", found \"{}\"", calibration.kind));
+    return kind.error(fmt::format(
+        "expected \"single-reduction\" or \"rounding-noise\", found \"{}\"", calibration.kind));
   PB_ASSIGN_OR_RETURN(calibration.reduction_axis, root.string_or("reduction_axis", "K"));
   PB_ASSIGN_OR_RETURN(JsonRef bounds, root.at("bounds"));
   PB_ASSIGN_OR_RETURN(calibration.rel_frobenius_factor,

@@ -64,9 +64,13 @@ Json evidence_json(const Evidence& evidence) {
 }
 
 Json correctness_json(const Correctness& c) {
+  // Either the noise counts or the other bounds do.
+  const bool by_noise = c.bound_noise > 0;
+  const auto in_noise = [&](double x) { return by_noise ? number(x) : Json(); };
+  const auto in_matrix = [&](double x) { return by_noise ? Json() : number(x); };
   Json worst = Json::array();
   for (const BadElement& e : c.worst)
-    worst.push_back({{"index", {e.row, e.column}},
+    worst.push_back({{"index", element_index(c, e.row, e.column)},
                      {"expected", number(e.expected)},
                      {"actual", number(e.actual)}});
   return {{"output", c.output},
@@ -82,15 +86,19 @@ Json correctness_json(const Correctness& c) {
           {"rule_a_passed", c.rule_a_passed},
           {"rel_frobenius", number(c.rel_frobenius)},
           {"misround_rate", number(c.misround_rate)},
+          {"noise_ratio", in_noise(c.noise_ratio)},
           {"worst_tile",
-           {{"index", {c.tile_row, c.tile_column}},
+           {{"index", element_index(c, c.tile_row, c.tile_column)},
             {"rel_frobenius", number(c.tile_rel_frobenius)},
-            {"misround_rate", number(c.tile_misround_rate)}}},
+            {"misround_rate", number(c.tile_misround_rate)},
+            {"noise_ratio", in_noise(c.tile_noise_ratio)}}},
           {"bounds",
-           {{"rel_frobenius", number(c.bound_rel_frobenius)},
-            {"tile_rel_frobenius", number(c.bound_tile_rel_frobenius)},
-            {"misround_rate", number(c.bound_misround)},
-            {"tile_misround_rate", number(c.bound_tile_misround)}}},
+           {{"rel_frobenius", in_matrix(c.bound_rel_frobenius)},
+            {"tile_rel_frobenius", in_matrix(c.bound_tile_rel_frobenius)},
+            {"misround_rate", in_matrix(c.bound_misround)},
+            {"tile_misround_rate", in_matrix(c.bound_tile_misround)},
+            {"noise_ratio", in_noise(c.bound_noise)},
+            {"tile_noise_ratio", in_noise(c.bound_tile_noise)}}},
           {"bad_tiles", c.bad_tiles},
           {"pattern", c.explanation.text},
           {"pattern_kind", c.explanation.kind},
@@ -232,6 +240,19 @@ nlohmann::json to_json(const Verdict& v) {
       {"versions", {{"ptxbench", kProgramVersion}, {"verdict", kVerdictVersion}}}};
   json["sm_count"] = v.sm_count > 0 ? Json(v.sm_count) : Json(nullptr);
   json["correctness"] = v.correctness ? correctness_json(*v.correctness) : Json(nullptr);
+  json["outputs"] = list(v.outputs, [](const Correctness& c) {
+    return Json{{"output", c.output},
+                {"passed", c.passed},
+                {"why", c.why},
+                {"verified", c.verified},
+                {"total", c.total},
+                {"rel_frobenius", number(c.rel_frobenius)},
+                {"max_abs", number(c.max_abs)},
+                {"rule_a_passed", c.rule_a_passed},
+                {"bad_tiles", c.bad_tiles},
+                {"pattern", c.explanation.text},
+                {"pattern_kind", c.explanation.kind}};
+  });
   json["findings"] = list(v.findings, finding_json);
   json["diagnostics"] = list(v.diagnostics, diagnostic_json);
   json["kernels"] = list(v.kernels, kernel_json);

@@ -67,7 +67,8 @@ struct Verdict {
   bool published_workload = false;
   int sm_count = 0;  // what host code was told; 0: the device profile's own
   Evidence evidence;
-  std::optional<Correctness> correctness;
+  std::optional<Correctness> correctness;  // of the output that decides
+  std::vector<Correctness> outputs;        // of all, in definition order
   std::optional<HeldOut> held_out;
   std::optional<Performance> performance;          // none: not timed
   std::vector<plan::Finding> findings;             // most certain first

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/stopwatch.h"
+#include "bench/op/operation.h"
 #include "bench/trace.h"
 
 namespace ptxbench::cli {

@@ -93,15 +93,23 @@ std::string correctness(const bench::Correctness& c, const Style& style) {
   std::string text = fmt::format("\ncorrectness of {}: {} of {} elements compared with fp64\n",
                                  c.output, grouped(c.verified), grouped(c.total));
   text += fmt::format("  {:<26}{:>12}{:>12}\n", "", "measured", "allowed");
-  text += row("relative Frobenius", number(c.rel_frobenius), number(c.bound_rel_frobenius),
-              c.rel_frobenius <= c.bound_rel_frobenius);
-  text +=
-      row("  worst 16x16 tile", number(c.tile_rel_frobenius), number(c.bound_tile_rel_frobenius),
-          c.tile_rel_frobenius <= c.bound_tile_rel_frobenius);
-  text += row("not correctly rounded", percent(c.misround_rate), percent(c.bound_misround),
-              c.misround_rate <= c.bound_misround);
-  text += row("  worst 16x16 tile", percent(c.tile_misround_rate), percent(c.bound_tile_misround),
-              c.tile_misround_rate <= c.bound_tile_misround);
+  if (c.bound_noise > 0) {
+    text += row("error / honest rounding", number(c.noise_ratio), number(c.bound_noise),
+                c.noise_ratio <= c.bound_noise);
+    text += row("  worst tile", number(c.tile_noise_ratio), number(c.bound_tile_noise),
+                c.tile_noise_ratio <= c.bound_tile_noise);
+    text += fmt::format("  relative Frobenius error {:.3g}\n", c.rel_frobenius);
+  } else {
+    text += row("relative Frobenius", number(c.rel_frobenius), number(c.bound_rel_frobenius),
+                c.rel_frobenius <= c.bound_rel_frobenius);
+    text +=
+        row("  worst 16x16 tile", number(c.tile_rel_frobenius), number(c.bound_tile_rel_frobenius),
+            c.tile_rel_frobenius <= c.bound_tile_rel_frobenius);
+    text += row("not correctly rounded", percent(c.misround_rate), percent(c.bound_misround),
+                c.misround_rate <= c.bound_misround);
+    text += row("  worst 16x16 tile", percent(c.tile_misround_rate), percent(c.bound_tile_misround),
+                c.tile_misround_rate <= c.bound_tile_misround);
+  }
   text += fmt::format(
       "  largest error {:.3g} absolute, {:.3g} relative; published 1e-2 rule: {} elements fail\n",
       c.max_abs, c.max_rel, grouped(c.rule_a_failures));
@@ -113,8 +121,9 @@ std::string correctness(const bench::Correctness& c, const Style& style) {
                     grouped(c.class_mismatches - c.poisoned));
   if (c.passed) return text;
   for (size_t i = 0; i < std::min<size_t>(c.worst.size(), 4); ++i)
-    text += fmt::format("  {}[{},{}] = {:.6g}, should be {:.6g}\n", c.output, c.worst[i].row,
-                        c.worst[i].column, c.worst[i].actual, c.worst[i].expected);
+    text += fmt::format("  {}[{}] = {:.6g}, should be {:.6g}\n", c.output,
+                        bench::index_text(c, c.worst[i].row, c.worst[i].column), c.worst[i].actual,
+                        c.worst[i].expected);
   if (c.bad_tiles > 0) {
     text += fmt::format(
         "  {} of {} tiles are wrong, rows {}..{}, columns {}..{} (x wrong, ? unwritten):\n",
@@ -234,7 +243,7 @@ std::string verdict_text(const Verdict& v, const std::string& source, int first_
                          const Style& style) {
   std::string text = headline(v, style) + identity(v, first_line);
   text += diagnostics(v, source, style);
-  if (v.correctness) text += correctness(*v.correctness, style);
+  for (const bench::Correctness& c : v.outputs) text += correctness(c, style);
   text += performance(v);
   text += findings(v, source, style);
   for (size_t i = 0; i < v.notes.size(); ++i)

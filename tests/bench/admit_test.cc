@@ -31,6 +31,10 @@ TEST(Admission, EveryTaskIsAdmittedAsItStands) {
   for (const std::string& name : tasks.names()) {
     auto task = tasks.load(name);
     ASSERT_TRUE(task.ok()) << task.error().to_string();
+    if (task->definition.op_type != "gemm") {  // no battery of cheats yet, and the list says so
+      EXPECT_NE(task->admission, AdmissionState::admitted) << name;
+      continue;
+    }
     EXPECT_EQ(task->admission, AdmissionState::admitted)
         << name << " has changed: ptxbench tasks admit " << name << " --write";
     EXPECT_GT(task->calibration.honest.size(), task->file_calibration.honest.size()) << name;
@@ -41,6 +45,7 @@ TEST(Admission, StoredReportsCoverEverySizeAndCheat) {
   const TaskSuite tasks = suite();
   for (const std::string& name : tasks.names()) {
     const Task task = tasks.load(name).take();
+    if (task.definition.op_type != "gemm") continue;
     const Json report =
         parse_json(read_file(task.folder / "admission.json").take(), "admission.json").take();
     const std::vector<Form> forms = forms_of(task, false);

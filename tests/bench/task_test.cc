@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/temp_dir.h"
 #include "bench/inputs.h"
+#include "bench/op/operation.h"
 #include "bench/task.h"
 
 namespace ptxbench::bench {
@@ -37,11 +38,37 @@ TEST(Tasks, EveryPublishedWorkloadIsThere) {
   EXPECT_EQ(rows, 82);
 }
 
+TEST(Tasks, EveryPublishedAttentionIsThere) {
+  const TaskSuite suite = published_suite();
+  std::ifstream csv(std::filesystem::path(PTXBENCH_SOURCE_DIR) / "tasks/attention_published.csv");
+  std::string line;
+  std::getline(csv, line);
+  int rows = 0;
+  while (std::getline(csv, line)) {
+    const size_t first = line.find(','), second = line.find(',', first + 1);
+    auto task = suite.load(line.substr(0, first));
+    ASSERT_TRUE(task.ok()) << task.error().to_string();
+    const Workload* workload = task->find_workload(line.substr(first + 1, second - first - 1));
+    ASSERT_NE(workload, nullptr) << line;
+    const AxisValues axes = resolve_axes(task->definition, workload, {}).take();
+    const double s = std::stod(line.substr(second + 1)), d = axis_value(axes, "D");
+    EXPECT_EQ(axis_value(axes, "S"), s);
+    // Heads times scores times the products that the definition has, multiply and add.
+    const bool causal = line.find("_causal") < first, backward = line[4] == 'b';
+    const double scores = 4 * 48 * (causal ? s * (s + 1) / 2 : s * s);
+    EXPECT_EQ(task_flop(task->definition, axes).take(), scores * d * (backward ? 10 : 4)) << line;
+    ++rows;
+  }
+  EXPECT_EQ(rows, 84);
+}
+
 TEST(Tasks, SmokeWorkloadsKeepTheTileStructure) {
   const TaskSuite suite = published_suite();
-  ASSERT_EQ(suite.names().size(), 17u);
+  size_t gemms = 0;
   for (const std::string& name : suite.names()) {
     const Task task = suite.load(name).take();
+    if (task.definition.op_type != "gemm") continue;
+    ++gemms;
     const Workload* smoke = task.find_workload("smoke");
     ASSERT_NE(smoke, nullptr) << name;
     EXPECT_FALSE(smoke->published);
@@ -55,6 +82,7 @@ TEST(Tasks, SmokeWorkloadsKeepTheTileStructure) {
     EXPECT_LE(task_flop(task.definition, axes).take(), 0.5e9) << name;
     EXPECT_EQ(task.requirements.architectures.count("sm_90a"), 1u);
   }
+  EXPECT_EQ(gemms, 17u);
 }
 
 TEST(Tasks, UnknownNamesSuggestNearOnes) {

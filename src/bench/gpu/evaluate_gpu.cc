@@ -9,6 +9,7 @@
 #include "bench/gpu/measure.h"
 #include "bench/gpu/reference.h"
 #include "bench/judge.h"
+#include "bench/op/operation.h"
 #include "numeric/random.h"
 
 namespace ptxbench::bench {
@@ -254,6 +255,7 @@ class GpuTrial {
       verdict.label = timed.label;
       verdict.status = timed.status;
       verdict.correctness = timed.correctness;
+      verdict.outputs = timed.outputs;
       verdict.seed = timed.seed;
       verdict.message = "right when it was checked, not when it was timed: " + timed.message;
     };
