@@ -1,0 +1,65 @@
+// The expert kernels as candidates of their tasks: those of wgmma and TMA reach level 5, those of
+// mma.sync are right but on the wrong instructions.
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/subprocess.h"
+#include "base/temp_dir.h"
+
+namespace ptxbench {
+namespace {
+
+struct Kernel {
+  const char *file, *task;
+  int level;
+  const char* reason;
+};
+
+class Kernels : public ::testing::TestWithParam<Kernel> {};
+
+TEST_P(Kernels, HasItsLevel) {
+  const Kernel& kernel = GetParam();
+  TempDir folder = TempDir::create("kernels").take();
+  const std::string json = (folder.path() / "verdict.json").string();
+  ProcessSpec spec;
+  spec.argv = {std::string(PTXBENCH_BUILD_DIR) + "/bin/ptxbench",
+               "eval",
+               std::string(PTXBENCH_SOURCE_DIR) + "/kernels/" + kernel.file,
+               "--task",
+               kernel.task,
+               "--workload",
+               "smoke",
+               "--quiet",
+               "--json",
+               json};
+  spec.wall_s = 300;
+  const auto result = run_process(spec);
+  ASSERT_TRUE(result.ok() && result->signal == 0);
+  EXPECT_EQ(result->exit_code, kernel.level >= 5 ? 0 : 1) << result->out << result->err;
+  auto text = read_file(json);
+  ASSERT_TRUE(text.ok());
+  const Json verdict = parse_json(*text).take();
+  EXPECT_EQ(verdict.value("level", 0), kernel.level) << dump_json(verdict).substr(0, 4000);
+  EXPECT_EQ(verdict.value("reason", ""), kernel.reason);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Attention, Kernels,
+    ::testing::Values(
+        Kernel{"sm_90a/mha_with_lse_d128.cu", "mha_with_lse_d128", 5, "not-timed"},
+        Kernel{"sm_90a/mha_with_lse_d64_causal.cu", "mha_with_lse_d64_causal", 5, "not-timed"},
+        Kernel{"sm_80/mha_with_lse_d128.cu", "mha_with_lse_d128", 4, "instructions-absent"},
+        Kernel{"sm_90a/mha_bwd_d128.cu", "mha_bwd_d128", 5, "not-timed"},
+        Kernel{"sm_90a/mha_bwd_d128_causal_deterministic.cu", "mha_bwd_d128_causal", 5,
+               "not-timed"},
+        Kernel{"sm_80/mha_bwd_d64_causal.cu", "mha_bwd_d64_causal", 4, "instructions-absent"}),
+    [](const auto& info) {
+      std::string name = info.param.file;
+      for (char& c : name)
+        if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+      return name;
+    });
+
+}  // namespace
+}  // namespace ptxbench
