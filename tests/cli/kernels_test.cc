@@ -42,6 +42,8 @@ TEST_P(Kernels, HasItsLevel) {
   const Json verdict = parse_json(*text).take();
   EXPECT_EQ(verdict.value("level", 0), kernel.level) << dump_json(verdict).substr(0, 4000);
   EXPECT_EQ(verdict.value("reason", ""), kernel.reason);
+  EXPECT_TRUE(verdict.at("findings").empty()) << dump_json(verdict.at("findings"));
+  EXPECT_TRUE(verdict.at("correctness").at("passed").get<bool>());
 }
 
 INSTANTIATE_TEST_SUITE_P(
