@@ -214,8 +214,9 @@ bool run(const Case& c, Answer* a) {
     auto* r = new Answer;
     uint8_t *global, *image;
     uint64_t* word;
-    CHECK(cudaMalloc(&global, kGlobal)), CHECK(cudaMalloc(&image, kImage)),
-        CHECK(cudaMalloc(&word, 8));
+    CHECK(cudaMalloc(&global, kGlobal));
+    CHECK(cudaMalloc(&image, kImage));
+    CHECK(cudaMalloc(&word, 8));
     std::vector<uint8_t> start(kGlobal);
     for (int e = 0; e < kGlobal / c.element; ++e) {
       uint32_t v = c.store ? 0xEEEEEEEE : e + 1;
