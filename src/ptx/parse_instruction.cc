@@ -216,7 +216,11 @@ bool Parser::parse_simple_operand(Operand* out, size_t depth) {
     lexer_.next();
     bool name = lexer_.peek().kind == Token::Kind::identifier;
     out->negated = name && !lexer_.peek().is_identifier("WARP_SZ");
-    if (out->negated) return parse_name_operand(out);
+    if (out->negated) {
+      if (!parse_name_operand(out)) return false;
+      if (out->kind != Operand::Kind::reg) return fail(token, "'-' applies to a register");
+      return true;
+    }
     lexer_ = before;
   }
   if (at_constant()) {

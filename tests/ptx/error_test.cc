@@ -57,6 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"special", kernel("mov.u32 %r1, %tidx;"), 7, 14,
                 "neither a declared nor a special"},
         Mistake{"component", kernel("mov.u32 %r1, %tid;"), 7, 18, "needs .x"},
+        Mistake{"negated_special", kernel("mov.u32 %r1, -%tid.x;"), 7, 14, "applies to a register"},
         Mistake{"callee", kernel("call.uni nobody, ();"), 7, 10, "'nobody'"},
         Mistake{"redeclared", kernel(".reg .b32 a; .reg .b32 a;"), 7, 24, "declared twice"},
         Mistake{"open_body", header() + ".entry k() {\n ret;\n", 6, 1, "not closed"},
