@@ -16,7 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NVCC = os.environ.get('NVCC', '/usr/local/cuda/bin/nvcc')
 TARGETS = ['sm_80', 'sm_90a', 'sm_100a']
-SOURCES = {'': [('kernels/sm_80/*.cu', TARGETS), ('kernels/sm_90a/*.cu', ['sm_90a']),
+# FP8 operands of mma.sync begin with sm_89. Attention with mma.sync is the same code for every target.
+SOURCES = {'': [('kernels/sm_80/gemm_*.cu', TARGETS), ('kernels/sm_80/mha_*.cu', ['sm_80']),
+                ('kernels/sm_80/fp8_*.cu', TARGETS[1:]), ('kernels/sm_90a/*.cu', ['sm_90a']),
                 ('examples/programs/*.cu', TARGETS)],
            'engine': [('src/te/kernels/*.cu', TARGETS[1:])]}
 INCLUDE = ['include', 'src', '.', 'src/toolchain/ffi']
