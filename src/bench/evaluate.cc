@@ -69,8 +69,12 @@ void add_caveats(const EvalRequest& request, Verdict& verdict) {
     case AdmissionState::none:
       verdict.notes.push_back(fmt::format(
           "{} has not been admitted: whether its bounds reject cheats and accept honest "
-          "kernels is untested (ptxbench tasks admit {} --write)",
-          task, task));
+          "kernels is untested ({})",
+          task,
+          request.task.definition.op_type == "gemm"
+              ? fmt::format("ptxbench tasks admit {} --write", task)
+              : fmt::format("op_type '{}' has no battery of cheats",
+                            request.task.definition.op_type)));
       break;
     case AdmissionState::changed:
       verdict.notes.push_back(
