@@ -41,13 +41,14 @@ Result<void> apply(const JsonRef& root, Task& task) {
   PB_ASSIGN_OR_RETURN(bool admitted, admitted_ref.boolean());
   PB_ASSIGN_OR_RETURN(JsonRef digest_ref, root.at("digest"));
   PB_ASSIGN_OR_RETURN(std::string recorded, digest_ref.string());
-  PB_ASSIGN_OR_RETURN(JsonRef honest, root.at("honest"));
-  PB_ASSIGN_OR_RETURN(std::vector<HonestError> points,
-                      parse_honest_points(honest, name(Distribution::mixed)));
   PB_ASSIGN_OR_RETURN(std::string digest, task_digest(task.folder));
   task.admission = digest != recorded ? AdmissionState::changed
                    : admitted         ? AdmissionState::admitted
                                       : AdmissionState::rejected;
+  if (!errors_by_length(task.calibration)) return {};
+  PB_ASSIGN_OR_RETURN(JsonRef honest, root.at("honest"));
+  PB_ASSIGN_OR_RETURN(std::vector<HonestError> points,
+                      parse_honest_points(honest, name(Distribution::mixed)));
   if (task.admission == AdmissionState::admitted) add_honest(points, task.calibration);
   return {};
 }
@@ -76,6 +77,10 @@ Result<std::string> task_digest(const std::filesystem::path& folder) {
     PB_ASSIGN_OR_RETURN(parts[i], read_file(folder / files[i], kMaxFileBytes));
   }
   return hash_parts({parts[0], parts[1], parts[2], parts[3]});
+}
+
+bool errors_by_length(const Calibration& calibration) {
+  return calibration.kind != "rounding-noise";
 }
 
 Result<void> load_admission(Task& task) {

@@ -17,6 +17,10 @@ constexpr int kAdmissionVersion = 1;
 // "io".
 Result<std::string> task_digest(const std::filesystem::path& folder);
 
+// Whether bounds are made of errors measured at lengths of a reduction; else they are in units of
+// the honest rounding that the oracle states for each element.
+bool errors_by_length(const Calibration& calibration);
+
 // Sets task.admission and, where the task is admitted, adds to task.calibration the honest errors
 // measured on the distribution that candidates are judged on (mixed). No file is no error; a broken
 // one is ("bad-task").

@@ -46,18 +46,24 @@ std::string admission_text(const Admission& a, const Style& style) {
   const auto weakest =
       std::min_element(a.battery.begin(), a.battery.end(),
                        [](const auto& x, const auto& y) { return x.nearest < y.nearest; });
-  int64_t runs = 0, accepted = 0;
-  for (const EntryResult& e : a.battery) runs += e.runs, accepted += e.accepted;
+  int64_t runs = 0, accepted = 0, as_right = 0;
+  for (const EntryResult& e : a.battery) {
+    runs += e.runs;
+    accepted += e.accepted;
+    as_right += e.as_right;
+  }
   text +=
       fmt::format("  cheats  {} kinds, {} of {} runs accepted", a.battery.size(), accepted, runs);
+  if (as_right > 0) text += fmt::format(" ({} wrote the right result itself)", as_right);
   if (weakest != a.battery.end())
     text += fmt::format("; nearest to the bound {:.2f}: {} ({})", weakest->nearest, weakest->name,
                         where(*weakest));
   text += fmt::format(
-      "\n  inputs  {} slices of K; the least moves the result by {:.1f} tolerances "
-      "({}[:, {}..{}]), {} are required\n",
-      a.sensitivity.slices, a.sensitivity.least, a.sensitivity.input, a.sensitivity.begin,
-      a.sensitivity.end - 1, bench::admit::kRequiredMove);
+      "\n  inputs  {} slices; the least moves the result by {:.1f} tolerances ({} {} at {}), {} "
+      "are "
+      "required\n",
+      a.sensitivity.slices, a.sensitivity.least, a.sensitivity.input, a.sensitivity.slice,
+      a.sensitivity.workload, bench::admit::kRequiredMove);
   for (size_t i = 0; i < std::min(a.failures.size(), kMaxFailures); ++i)
     text += "  " + style.bad("failed") + "  " + a.failures[i] + "\n";
   if (a.failures.size() > kMaxFailures)

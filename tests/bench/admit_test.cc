@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/temp_dir.h"
 #include "bench/admission.h"
+#include "bench/admit/gemm_models.h"
 
 namespace ptxbench::bench::admit {
 namespace {
@@ -48,7 +49,8 @@ TEST(Admission, StoredReportsCoverEverySizeAndCheat) {
     if (task.definition.op_type != "gemm") continue;
     const Json report =
         parse_json(read_file(task.folder / "admission.json").take(), "admission.json").take();
-    const std::vector<Form> forms = forms_of(task, false);
+    const Battery battery = battery_of(task.definition).take();
+    const std::vector<Form> forms = forms_of(task, battery, false);
     EXPECT_EQ(report["forms"].size(), forms.size()) << name;
     EXPECT_EQ(report["distributions"].size(), static_cast<size_t>(kDistributions)) << name;
     EXPECT_GE(report["honest"]["implementations"].size(), 2u) << name;
@@ -56,7 +58,7 @@ TEST(Admission, StoredReportsCoverEverySizeAndCheat) {
       EXPECT_EQ(honest["runs"], forms.size() * kDistributions) << name;
       EXPECT_EQ(honest["accepted"], honest["runs"]) << name;
     }
-    EXPECT_EQ(report["battery"].size(), null_gemms().size()) << name;
+    EXPECT_EQ(report["battery"].size(), battery.cheats.size()) << name;
     for (const Json& cheat : report["battery"]) {
       EXPECT_EQ(cheat["runs"], forms.size() * (kDistributions - 2)) << name;
       EXPECT_EQ(cheat["accepted"], 0) << name << " " << cheat["name"];
@@ -115,24 +117,24 @@ TEST(Admission, AStrictRulerRejectsHonestWork) {
 TEST(Admission, ASliceThatChangesNothingIsFound) {
   const Task task = small_request().task;
   const AxisValues axes = {{"M", 48}, {"N", 48}, {"K", 320}};
-  const GemmCase g = make_case(task.definition, axes, {1, 1}, Distribution::normal).take();
-  GemmCase other = make_case(task.definition, axes, {2, 1}, Distribution::normal).take();
-  EXPECT_GT(measure_sensitivity(g, other, 0.005).take().least, kRequiredMove);
+  const GemmCase g =
+      gemm_case(make_case(task.definition, axes, {1, 1}, Distribution::normal).take());
+  GemmCase other = gemm_case(make_case(task.definition, axes, {2, 1}, Distribution::normal).take());
+  EXPECT_GT(gemm_sensitivity(g, other, 0.005).take().least, kRequiredMove);
   for (int64_t row = 0; row < 48; ++row)
     std::copy_n(g.b.begin() + row * 320 + 128, 64, other.b.begin() + row * 320 + 128);
-  const Sensitivity found = measure_sensitivity(g, other, 0.005).take();
+  const Sensitivity found = gemm_sensitivity(g, other, 0.005).take();
   EXPECT_EQ(found.least, 0);
   EXPECT_EQ(found.input, "B");
-  EXPECT_EQ(found.begin, 128);
-  EXPECT_EQ(found.end, 192);
+  EXPECT_EQ(found.slice, "[:, 128..191]");
 }
 
 // The two tensor-core orders differ in their roundings, and neither is the fp64 result.
 TEST(Admission, HonestImplementationsDiffer) {
   const Task task = small_request().task;
-  const GemmCase g = make_case(task.definition, {{"M", 128}, {"N", 128}, {"K", 4096}}, {5, 6},
-                               Distribution::normal)
-                         .take();
+  const GemmCase g = gemm_case(make_case(task.definition, {{"M", 128}, {"N", 128}, {"K", 4096}},
+                                         {5, 6}, Distribution::normal)
+                                   .take());
   const Words one = honest_gemms()[0].compute(g), two = honest_gemms()[1].compute(g),
               chain = honest_gemms()[2].compute(g);
   EXPECT_NE(one, two);

@@ -10,36 +10,28 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <tuple>
 
 #include "bench/admission.h"
 
 namespace ptxbench::bench::admit {
 namespace {
 
-constexpr int64_t kRows = 64, kColumns = 64;  // of a reduced form
-constexpr double kFar = 1e6;                  // infinite in JSON
-
 struct Trial {  // one size on one distribution
   const Form* form = nullptr;
   Distribution distribution{};
-  std::vector<Correctness> honest, battery;
+  std::vector<std::vector<Correctness>> honest, battery;  // of each entry: its outputs
 };
 
-Correctness compare(const GemmCase& g, const Words& c) {
-  Comparator comparator(c, g.m, g.n, g.poison);
-  comparator.add_block(0, g.m, g.right, 1);
-  return comparator.finish();
+bool shows_cheats(const Battery& battery, Distribution distribution) {
+  return !battery.shows_cheats || battery.shows_cheats(distribution);
 }
 
-// How far from the bounds: the worst of the four statistics over its bound.
-double distance(const Correctness& c) {
-  double worst = c.class_mismatches + c.poisoned > 0 ? kFar : 0;
-  for (auto [value, bound] : {std::pair{c.rel_frobenius, c.bound_rel_frobenius},
-                              {c.tile_rel_frobenius, c.bound_tile_rel_frobenius},
-                              {c.misround_rate, c.bound_misround},
-                              {c.tile_misround_rate, c.bound_tile_misround}})
-    worst = std::max(worst, std::isfinite(value) ? value / bound : kFar);
-  return std::min(worst, kFar);
+// What was written is the correctly rounded result itself, and so no cheat on these inputs.
+bool is_right_result(const std::vector<Correctness>& outputs) {
+  return std::all_of(outputs.begin(), outputs.end(), [](const Correctness& c) {
+    return c.misround_rate == 0 && c.poisoned + c.class_mismatches == 0;
+  });
 }
 
 class Admitting {
@@ -47,22 +39,28 @@ class Admitting {
   explicit Admitting(const AdmitRequest& request) : request_(request), task_(request.task) {}
 
   Result<Admission> run() {
-    if (task_.definition.op_type != "gemm")
-      return Error{"unsupported", fmt::format("{}: op_type '{}' has no battery (known: gemm)",
-                                              task_.definition.name, task_.definition.op_type)};
+    PB_ASSIGN_OR_RETURN(battery_, battery_of(task_.definition));
     result_.task = task_.definition.name;
     result_.seed = to_hex(request_.seed);
     result_.date = request_.date;
     result_.sample = request_.sample;
-    result_.not_applicable = not_applicable_to_gemm();
-    result_.forms = forms_of(task_, request_.sample);
+    result_.not_applicable = battery_.not_applicable;
+    for (const TensorSpec& output : task_.definition.outputs)
+      result_.outputs.push_back(output.name);
+    result_.reduced_how = battery_.reduced_how;
+    result_.forms = forms_of(task_, battery_, request_.sample);
+    if (battery_.honest.size() < 2)
+      result_.failures.push_back("there are fewer than two honest implementations to try");
     PB_ASSIGN_OR_RETURN(result_.digest, task_digest(task_.folder));
     for (int d = 0; d < kDistributions; ++d)
-      if (!request_.sample || d < 3) result_.distributions.push_back(static_cast<Distribution>(d));
+      if (!request_.sample || d < 3) {
+        const Distribution distribution = static_cast<Distribution>(d);
+        result_.distributions.push_back({distribution, shows_cheats(battery_, distribution)});
+      }
     PB_RETURN_IF_ERROR(try_all());
     collect_points();
-    judge(honest_gemms(), &Trial::honest, true, result_.honest);
-    judge(null_gemms(), &Trial::battery, false, result_.battery);
+    judge(battery_.honest, &Trial::honest, true, result_.honest);
+    judge(battery_.cheats, &Trial::battery, false, result_.battery);
     PB_RETURN_IF_ERROR(try_sensitivity());
     result_.admitted = result_.failures.empty();
     return std::move(result_);
@@ -75,21 +73,29 @@ class Admitting {
 
   Result<void> try_one(Trial& trial) const {
     const size_t form = static_cast<size_t>(trial.form - result_.forms.data());
-    PB_ASSIGN_OR_RETURN(GemmCase g, make_case(task_.definition, trial.form->axes, seed_of(form),
-                                              trial.distribution));
-    for (const Implementation& i : honest_gemms()) trial.honest.push_back(compare(g, i.compute(g)));
-    if (shows_cheats(trial.distribution))
-      for (const Implementation& i : null_gemms())
-        trial.battery.push_back(compare(g, i.compute(g)));
+    PB_ASSIGN_OR_RETURN(const Case c, make_case(task_.definition, trial.form->axes, seed_of(form),
+                                                trial.distribution));
+    PB_RETURN_IF_ERROR(run_all(c, battery_.honest, trial.honest));
+    if (shows_cheats(battery_, trial.distribution))
+      PB_RETURN_IF_ERROR(run_all(c, battery_.cheats, trial.battery));
+    return {};
+  }
+
+  static Result<void> run_all(const Case& c, const std::vector<Implementation>& implementations,
+                              std::vector<std::vector<Correctness>>& results) {
+    for (const Implementation& i : implementations) {
+      PB_ASSIGN_OR_RETURN(const std::vector<Tensor> written, i.compute(c));
+      results.push_back(compare(c, written));
+    }
     return {};
   }
 
   Result<void> try_all() {
     for (const Form& form : result_.forms)
-      for (Distribution distribution : result_.distributions) {
+      for (const TriedDistribution& tried : result_.distributions) {
         trials_.emplace_back();
         trials_.back().form = &form;
-        trials_.back().distribution = distribution;
+        trials_.back().distribution = tried.distribution;
       }
     std::atomic<size_t> next = 0, done = 0;
     std::mutex mutex;
@@ -113,69 +119,99 @@ class Admitting {
     return failure;
   }
 
-  // What honest implementations had on a distribution becomes part of its bounds.
+  // What honest implementations had on a distribution becomes part of its bounds, where these are
+  // made of errors measured at a length of the reduction.
   void collect_points() {
-    for (const Trial& trial : trials_) {
-      const int64_t k = axis_value(trial.form->axes, "K");
-      auto at = std::find_if(result_.points.begin(), result_.points.end(), [&](const auto& p) {
-        return p.k == k && p.distribution == trial.distribution;
-      });
-      if (at == result_.points.end()) {
-        result_.points.push_back({});
-        at = result_.points.end() - 1;
-        at->k = k;
-        at->distribution = trial.distribution;
-      }
-      for (const Correctness& c : trial.honest) {
-        at->rel_frobenius = std::max(at->rel_frobenius, c.rel_frobenius);
-        at->tile_rel_frobenius = std::max(at->tile_rel_frobenius, c.tile_rel_frobenius);
-        at->misround = std::max(at->misround, c.misround_rate);
-        at->tile_misround = std::max(at->tile_misround, c.tile_misround_rate);
-      }
-    }
-    std::sort(result_.points.begin(), result_.points.end(), [](const auto& x, const auto& y) {
-      return std::pair(x.k, x.distribution) < std::pair(y.k, y.distribution);
-    });
-    for (Distribution d : result_.distributions) {
+    const std::string axis =
+        errors_by_length(task_.file_calibration) ? task_.file_calibration.reduction_axis : "";
+    for (const Trial& trial : trials_)
+      for (const auto& outputs : trial.honest)
+        for (const Correctness& c : outputs)
+          add_point(axis.empty() ? 0 : axis_value(trial.form->axes, axis), trial, c);
+    const auto order = [](const HonestPoint& p) {
+      return std::tuple(p.k, p.form, p.distribution, p.output);
+    };
+    std::stable_sort(result_.points.begin(), result_.points.end(),
+                     [&](const auto& x, const auto& y) { return order(x) < order(y); });
+    for (const auto& [d, shown] : result_.distributions) {
       std::vector<HonestError> honest;
       for (const HonestPoint& p : result_.points)
-        if (p.distribution == d)
+        if (p.distribution == d && p.k > 0)
           honest.push_back({p.k, p.rel_frobenius, p.misround, p.tile_misround});
       Calibration& calibration = calibrations_[d] = task_.file_calibration;
       add_honest(honest, calibration);
     }
   }
 
+  void add_point(int64_t k, const Trial& trial, const Correctness& c) {
+    const size_t output = output_index(c.output);
+    const size_t form = k > 0 ? 0 : static_cast<size_t>(trial.form - result_.forms.data());
+    auto at = std::find_if(result_.points.begin(), result_.points.end(), [&](const auto& p) {
+      return p.k == k && p.form == form && p.distribution == trial.distribution &&
+             p.output == output;
+    });
+    if (at == result_.points.end()) {
+      result_.points.push_back({k, form, trial.distribution, output});
+      at = result_.points.end() - 1;
+    }
+    at->rel_frobenius = std::max(at->rel_frobenius, c.rel_frobenius);
+    at->tile_rel_frobenius = std::max(at->tile_rel_frobenius, c.tile_rel_frobenius);
+    at->misround = std::max(at->misround, c.misround_rate);
+    at->tile_misround = std::max(at->tile_misround, c.tile_misround_rate);
+    at->noise_ratio = std::max(at->noise_ratio, c.noise_ratio);
+    at->tile_noise_ratio = std::max(at->tile_noise_ratio, c.tile_noise_ratio);
+  }
+
+  size_t output_index(const std::string& name) const {
+    const std::vector<TensorSpec>& outputs = task_.definition.outputs;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].name == name) return i;
+    return 0;
+  }
+
   void judge(const std::vector<Implementation>& implementations,
-             std::vector<Correctness> Trial::*of, bool honest, std::vector<EntryResult>& results) {
+             std::vector<std::vector<Correctness>> Trial::*of, bool honest,
+             std::vector<EntryResult>& results) {
     for (size_t i = 0; i < implementations.size(); ++i) {
       EntryResult entry;
       entry.name = implementations[i].name;
       entry.what = implementations[i].what;
       entry.nearest = honest ? 0 : std::numeric_limits<double>::infinity();
-      for (Trial& trial : trials_) {
-        if ((trial.*of).empty()) continue;
-        judge_one(trial, (trial.*of)[i], honest, entry);
-      }
-      if (entry.runs == 0) result_.failures.push_back(entry.name + " was never tried");
+      for (Trial& trial : trials_)
+        if (!(trial.*of).empty()) judge_one(trial, (trial.*of)[i], honest, entry);
+      if (entry.runs == entry.as_right)
+        result_.failures.push_back(entry.name + (entry.runs == 0
+                                                     ? " was never tried"
+                                                     : " wrote the right result wherever tried"));
       results.push_back(entry);
     }
   }
 
-  void judge_one(const Trial& trial, Correctness& c, bool honest, EntryResult& entry) {
-    decide(calibrations_[trial.distribution], axis_value(trial.form->axes, "K"), c);
+  void judge_one(const Trial& trial, std::vector<Correctness>& outputs, bool honest,
+                 EntryResult& entry) {
+    // Sizes of a task of this kind differ in calibration by their length alone.
+    Case sized;
+    sized.axes = trial.form->axes;
+    decide(sized, calibrations_[trial.distribution], outputs);
     ++entry.runs;
-    entry.accepted += c.passed;
-    const double d = distance(c);
+    if (!honest && is_right_result(outputs)) {
+      ++entry.as_right;
+      return;
+    }
+    const auto failed = std::find_if(outputs.begin(), outputs.end(),
+                                     [](const Correctness& c) { return !c.passed; });
+    const bool passed = failed == outputs.end();
+    entry.accepted += passed;
+    const double d = distance(outputs);
     if (honest ? d > entry.nearest : d < entry.nearest) {
       entry.nearest = d;
       entry.nearest_workload = trial.form->workload;
       entry.nearest_distribution = name(trial.distribution);
     }
-    if (c.passed == honest) return;
-    result_.failures.push_back(fmt::format("{} is {} at {} on {} inputs{}", entry.name,
-                                           honest ? "rejected" : "accepted", trial.form->workload,
-                                           name(trial.distribution), honest ? ": " + c.why : ""));
+    if (passed == honest) return;
+    result_.failures.push_back(fmt::format(
+        "{} is {} at {} on {} inputs{}", entry.name, honest ? "rejected" : "accepted",
+        trial.form->workload, name(trial.distribution), honest ? ": " + failed->why : ""));
   }
 
   // On the inputs that candidates are judged on.
@@ -185,49 +221,58 @@ class Admitting {
     for (size_t f = 0; f < result_.forms.size(); ++f) {
       const AxisValues& axes = result_.forms[f].axes;
       const Seed seed = seed_of(f);
-      PB_ASSIGN_OR_RETURN(GemmCase g, make_case(task_.definition, axes, seed, Distribution::mixed));
-      PB_ASSIGN_OR_RETURN(GemmCase other, make_case(task_.definition, axes, {~seed.high, seed.low},
-                                                    Distribution::mixed));
+      PB_ASSIGN_OR_RETURN(const Case one,
+                          make_case(task_.definition, axes, seed, Distribution::mixed));
+      PB_ASSIGN_OR_RETURN(const Case other, make_case(task_.definition, axes,
+                                                      {~seed.high, seed.low}, Distribution::mixed));
       const Calibration& calibration = calibrations_[Distribution::mixed];
-      const double tolerance = calibration.tile_rel_frobenius_factor *
-                               honest_error(calibration, axis_value(axes, "K")).rel_frobenius;
-      PB_ASSIGN_OR_RETURN(Sensitivity one, measure_sensitivity(g, other, tolerance));
-      slices += one.slices;
-      if (f == 0 || one.least < least.least) least = one;
+      auto measured = battery_.sensitivity ? battery_.sensitivity(one, other, calibration)
+                                           : measure_sensitivity(battery_, one, other, calibration);
+      if (!measured.ok()) return measured.error();
+      slices += measured->slices;
+      if (f == 0 || measured->least < least.least) {
+        least = *measured;
+        least.workload = result_.forms[f].workload;
+      }
     }
     least.slices = slices;
     if (!(least.least > kRequiredMove))
       result_.failures.push_back(
-          fmt::format("{}[:, {}..{}] moves the result by {:.2f} tolerances only, {} are required",
-                      least.input, least.begin, least.end - 1, least.least, kRequiredMove));
+          fmt::format("{} {} moves the result by {:.2f} tolerances only, {} are required",
+                      least.input, least.slice, least.least, kRequiredMove));
     return {};
   }
 
   const AdmitRequest& request_;
   const Task& task_;
+  Battery battery_;
   std::map<Distribution, Calibration> calibrations_;
   std::vector<Trial> trials_;
   Admission result_;
 };
 
-void set_axis(AxisValues& axes, const char* axis, int64_t value) {
-  for (auto& [name, current] : axes)
-    if (name == axis) current = value;
-}
-
 }  // namespace
 
-std::vector<Form> forms_of(const Task& task, bool sample) {
+Result<Battery> battery_of(const Definition& definition) {
+  PB_ASSIGN_OR_RETURN(const Operation* operation, operation_of(definition));
+  Battery battery = operation->battery(definition);
+  std::vector<Implementation> cheats = general_cheats(definition);
+  cheats.insert(cheats.end(), battery.cheats.begin(), battery.cheats.end());
+  battery.cheats = std::move(cheats);
+  return battery;
+}
+
+std::vector<Form> forms_of(const Task& task, const Battery& battery, bool sample) {
   std::vector<Form> forms;
   std::set<AxisValues> seen;
   for (const Workload& workload : task.workloads) {
     auto axes = resolve_axes(task.definition, &workload, {});
     if (!axes.ok()) continue;  // refused by eval, too
-    Form form{workload.uuid, *axes, workload.published};
+    Form form{workload.uuid, *axes, workload.published && battery.reduce};
     if (form.reduced) {
-      const int64_t m = axis_value(form.axes, "M"), n = axis_value(form.axes, "N");
-      set_axis(form.axes, "M", m < 2 * kRows ? m : kRows + m % kRows);
-      set_axis(form.axes, "N", std::min(n, kColumns));
+      const std::optional<AxisValues> reduced = battery.reduce(task.definition, *axes);
+      if (!reduced) continue;
+      form.axes = *reduced;
     }
     if (!seen.insert(form.axes).second) continue;
     if (sample && std::any_of(forms.begin(), forms.end(),
@@ -236,10 +281,6 @@ std::vector<Form> forms_of(const Task& task, bool sample) {
     forms.push_back(std::move(form));
   }
   return forms;
-}
-
-bool shows_cheats(Distribution distribution) {
-  return distribution != Distribution::integers && distribution != Distribution::one_hot;
 }
 
 Result<Admission> admit(const AdmitRequest& request) { return Admitting(request).run(); }

@@ -8,15 +8,14 @@
 #include <vector>
 
 #include "base/result.h"
-#include "bench/admit/sensitivity.h"
-#include "bench/compare.h"
+#include "bench/admit/battery.h"
 #include "bench/inputs.h"
 #include "bench/task.h"
 
 namespace ptxbench::bench::admit {
 
-// A size at which the ruler is tried. Small workloads as they are. Of a published one K in full,
-// since errors depend on it, M cut to 64..127 rows with its raggedness kept, N to 64 columns.
+// A size at which the ruler is tried: small workloads as they are, published ones reduced as the
+// operation's battery says.
 struct Form {
   std::string workload;
   AxisValues axes;
@@ -34,41 +33,52 @@ struct AdmitRequest {
 };
 
 // Of one implementation or cheat over all sizes and distributions. `nearest`: for a cheat the
-// smallest, for an honest one the largest of (statistic over bound), the worst of the four
-// statistics each; a cheat is accepted, an honest one rejected, on the wrong side of 1.
+// smallest, for an honest one the largest distance(); a cheat is accepted, an honest one rejected,
+// on the wrong side of 1. `as_right`: runs in which a cheat wrote the correctly rounded result
+// itself, so that there was nothing to tell.
 struct EntryResult {
   std::string name, what;
-  int64_t runs = 0, accepted = 0;
+  int64_t runs = 0, accepted = 0, as_right = 0;
   double nearest = 0;
   std::string nearest_workload, nearest_distribution;
 };
 
+// The largest errors of honest implementations in one output; by length of the reduction where the
+// task's calibration names its axis (form 0), else by form (k 0).
 struct HonestPoint {
   int64_t k = 0;
+  size_t form = 0;
   Distribution distribution{};
+  size_t output = 0;
   double rel_frobenius = 0, tile_rel_frobenius = 0, misround = 0, tile_misround = 0;
+  double noise_ratio = 0, tile_noise_ratio = 0;
+};
+
+struct TriedDistribution {
+  Distribution distribution{};
+  bool battery = true;  // cheats were tried on it
 };
 
 struct Admission {
-  std::string task, digest, seed, date;
+  std::string task, digest, seed, date, reduced_how;
   bool admitted = false, sample = false;
   std::vector<std::string> failures;  // why not, in words
   std::vector<Form> forms;
-  std::vector<Distribution> distributions;
+  std::vector<TriedDistribution> distributions;
   std::vector<EntryResult> honest, battery;
   std::vector<NotApplicable> not_applicable;
-  std::vector<HonestPoint> points;  // ascending k, then distribution
+  std::vector<HonestPoint> points;  // ascending k, form, distribution, output
+  std::vector<std::string> outputs;
   Sensitivity sensitivity;
 };
 
-// Errors: "unsupported" (op_type), "io", "no-blas".
+// Errors: "unsupported" (op_type), "bad-task", "io", "no-blas".
 Result<Admission> admit(const AdmitRequest& request);
 
-std::vector<Form> forms_of(const Task& task, bool sample);
+// The operation's battery with the general cheats before its own. Errors of operation_of.
+Result<Battery> battery_of(const Definition& definition);
 
-// On inputs of integers or of single ones alone, a cheaper format or a dropped part of K may give
-// the very same result: there cheats cannot be told, and only honest kernels are tried.
-bool shows_cheats(Distribution distribution);
+std::vector<Form> forms_of(const Task& task, const Battery& battery, bool sample);
 
 nlohmann::ordered_json to_json(const Admission& admission);
 

@@ -167,39 +167,6 @@ Words through_scaled_e4m3(const Words& words) {
   return altered(words, [&](float x) { return through_e4m3(x * scale) / scale; });
 }
 
-Words mean(const GemmCase& g, bool by_column) {
-  std::vector<double> values(g.right.size());
-  std::vector<double> sums(static_cast<size_t>(by_column ? g.n : 1));
-  for (size_t i = 0; i < g.right.size(); ++i)
-    sums[by_column ? i % static_cast<size_t>(g.n) : 0] += g.right[i];
-  const double count = static_cast<double>(by_column ? g.m : g.m * g.n);
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = sums[by_column ? i % static_cast<size_t>(g.n) : 0] / count;
-  return round_all(values);
-}
-
-Words copy_of(const GemmCase& g, const Words& input) {
-  Words c(g.right.size());
-  for (size_t i = 0; i < c.size(); ++i) c[i] = input[i % input.size()];
-  return c;
-}
-
-// The right result where `keep(row, column)`, zeros elsewhere.
-Words part(const GemmCase& g, const std::function<bool(int64_t, int64_t)>& keep) {
-  Words c = round_all(g.right);
-  for (size_t i = 0; i < c.size(); ++i) {
-    const int64_t at = static_cast<int64_t>(i);
-    if (!keep(at / g.n, at % g.n)) c[i] = 0;
-  }
-  return c;
-}
-
-Words first_row(const GemmCase& g) {
-  Words c = round_all(g.right);
-  for (size_t i = 0; i < c.size(); ++i) c[i] = c[i % static_cast<size_t>(g.n)];
-  return c;
-}
-
 Words through_half(const GemmCase& g) {
   Words c(g.right.size());
   for (size_t i = 0; i < c.size(); ++i)
@@ -214,29 +181,11 @@ Words toward_zero(const GemmCase& g) {
   return c;
 }
 
-Words filled(const GemmCase& g, uint16_t bits) { return Words(g.right.size(), bits); }
-
-std::vector<Implementation> make_nulls() {
+std::vector<GemmModel> cheats() {
   auto tail = [](int64_t length) {
     return [length](const GemmCase& g) { return without_k(g, g.k - std::min(g.k, length), g.k); };
   };
   return {
-      {"nothing-written", "the output as it was", [](auto& g) { return filled(g, g.poison); }},
-      {"zeros", "", [](auto& g) { return filled(g, 0); }},
-      {"nan", "", [](auto& g) { return filled(g, 0x7fc0); }},
-      {"constant", "1 everywhere", [](auto& g) { return filled(g, 0x3f80); }},
-      {"mean", "the mean of the result", [](auto& g) { return mean(g, false); }},
-      {"column-mean", "the mean of each column", [](auto& g) { return mean(g, true); }},
-      {"copy-of-a", "", [](auto& g) { return copy_of(g, g.a); }},
-      {"copy-of-b", "", [](auto& g) { return copy_of(g, g.b); }},
-      {"earlier-result", "the result of other inputs", [](auto& g) { return g.earlier; }},
-      {"first-row-everywhere", "", first_row},
-      {"first-row-only", "zeros below",
-       [](auto& g) { return part(g, [](int64_t i, int64_t) { return i == 0; }); }},
-      {"half-the-tiles", "every other 16x16 tile",
-       [](auto& g) { return part(g, [](int64_t i, int64_t j) { return (i + j) / 16 % 2 == 0; }); }},
-      {"one-tile-missing", "zeros in the first 16x16 tile",
-       [](auto& g) { return part(g, [](int64_t i, int64_t j) { return i >= 16 || j >= 16; }); }},
       {"k-tail-8", "the last 8 of K left out", tail(8)},
       {"k-tail-16", "the last 16 of K left out", tail(16)},
       {"k-tail-64", "the last 64 of K left out", tail(64)},
@@ -259,38 +208,46 @@ std::vector<Implementation> make_nulls() {
   };
 }
 
+Implementation implementation(const GemmModel& model) {
+  return {model.name, model.what,
+          [compute = model.compute](const Case& c) -> Result<std::vector<Tensor>> {
+            const Words words = compute(gemm_case(c));
+            std::vector<Tensor> outputs = c.outputs;
+            std::memcpy(outputs[0].bytes.data(), words.data(), outputs[0].bytes.size());
+            return outputs;
+          }};
+}
+
+constexpr int64_t kRows = 64, kColumns = 64;  // of a reduced size
+
+std::optional<AxisValues> reduced(const Definition&, const AxisValues& axes) {
+  AxisValues result = axes;
+  for (auto& [axis, value] : result) {
+    if (axis == "M" && value >= 2 * kRows) value = kRows + value % kRows;
+    if (axis == "N") value = std::min(value, kColumns);
+  }
+  return result;
+}
+
 }  // namespace
 
-Result<GemmCase> make_case(const Definition& definition, const AxisValues& axes, const Seed& seed,
-                           Distribution distribution) {
-  GemmCase g;
-  g.m = axis_value(axes, "M");
-  g.n = axis_value(axes, "N");
-  g.k = axis_value(axes, "K");
-  g.poison = poison_pattern(seed);
+GemmCase gemm_case(const Case& c) {
   auto words = [](const Tensor& tensor) {
     Words w(tensor.bytes.size() / 2);
     std::memcpy(w.data(), tensor.bytes.data(), tensor.bytes.size());
     return w;
   };
-  for (const bool earlier : {true, false}) {
-    const Seed own{seed.high, earlier ? ~seed.low : seed.low};
-    PB_ASSIGN_OR_RETURN(std::vector<Tensor> inputs,
-                        make_inputs(definition, axes, own, 1, distribution));
-    g.a = words(inputs[0]);
-    g.b = words(inputs[1]);
-    g.right.clear();
-    PB_RETURN_IF_ERROR(
-        gemm_fp64(g.a, g.b, g.m, g.n, g.k, 1, [&](int64_t, int64_t, std::span<const double> block) {
-          g.right.insert(g.right.end(), block.begin(), block.end());
-        }));
-    if (earlier) g.earlier = round_all(g.right);
-  }
-  return g;
+  return {axis_value(c.axes, "M"),
+          axis_value(c.axes, "N"),
+          axis_value(c.axes, "K"),
+          c.poison,
+          words(c.inputs[0]),
+          words(c.inputs[1]),
+          c.right[0]};
 }
 
-const std::vector<Implementation>& honest_gemms() {
-  static const std::vector<Implementation> kAll = {
+const std::vector<GemmModel>& honest_gemms() {
+  static const std::vector<GemmModel> kAll = {
       {"wgmma-one-chain",
        "emulated H200 tensor core, one accumulator over K: the order of the sm_90a kernel",
        [](auto& g) { return tensor_gemm(g, plan::TensorMode::hw); }},
@@ -304,19 +261,27 @@ const std::vector<Implementation>& honest_gemms() {
   return kAll;
 }
 
-const std::vector<Implementation>& null_gemms() {
-  static const std::vector<Implementation> kAll = make_nulls();
-  return kAll;
-}
-
-const std::vector<NotApplicable>& not_applicable_to_gemm() {
-  static const std::vector<NotApplicable> kAll = {
+Battery gemm_battery() {
+  Battery battery;
+  for (const GemmModel& model : honest_gemms()) battery.honest.push_back(implementation(model));
+  for (const GemmModel& model : cheats()) battery.cheats.push_back(implementation(model));
+  battery.not_applicable = {
       {"tf32-inputs", "bf16 inputs are exact in TF32"},
       {"mean-of-v", "attention only"},
       {"last-keys-dropped", "attention only"},
       {"e4m3-p", "attention only"},
   };
-  return kAll;
+  battery.reduce = reduced;
+  battery.reduced_how = "K in full, M cut to 64..127 rows, N to 64 columns";
+  battery.shows_cheats = [](Distribution distribution) {
+    return distribution != Distribution::integers && distribution != Distribution::one_hot;
+  };
+  battery.sensitivity = [](const Case& one, const Case& other, const Calibration& calibration) {
+    const double tolerance = calibration.tile_rel_frobenius_factor *
+                             honest_error(calibration, axis_value(one.axes, "K")).rel_frobenius;
+    return gemm_sensitivity(gemm_case(one), gemm_case(other), tolerance);
+  };
+  return battery;
 }
 
 }  // namespace ptxbench::bench::admit

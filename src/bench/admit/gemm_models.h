@@ -8,36 +8,35 @@
 #include <vector>
 
 #include "base/result.h"
-#include "bench/inputs.h"
-#include "bench/task.h"
+#include "bench/admit/battery.h"
 
 namespace ptxbench::bench::admit {
 
 using Words = std::vector<uint16_t>;  // bf16 bits
 
-// One size with the inputs of one seed and distribution, and the fp64 result.
+// A case as the models use it.
 struct GemmCase {
   int64_t m = 0, n = 0, k = 0;
   uint16_t poison = 0;
   Words a, b;                 // [m,k], [n,k]
   std::vector<double> right;  // [m,n]
-  Words earlier;              // the correctly rounded result of other inputs of that size
 };
-// Errors of make_inputs and gemm_fp64.
-Result<GemmCase> make_case(const Definition& definition, const AxisValues& axes, const Seed& seed,
-                           Distribution distribution);
+GemmCase gemm_case(const Case& c);
 
-struct Implementation {
+struct GemmModel {
   std::string name, what;
   std::function<Words(const GemmCase&)> compute;
 };
-const std::vector<Implementation>& honest_gemms();
-const std::vector<Implementation>& null_gemms();
+const std::vector<GemmModel>& honest_gemms();
 
-// Entries of the general battery that mean nothing here, and why.
-struct NotApplicable {
-  std::string name, why;
-};
-const std::vector<NotApplicable>& not_applicable_to_gemm();
+// K in full, since errors depend on it; M cut to 64..127 rows with its raggedness kept, N to 64
+// columns. Cheats cannot be told on integers or on single ones: there a cheaper format or a
+// dropped part of K may give the very same result.
+Battery gemm_battery();
+
+// The reference is linear in each input, so the move by a changed slice of K is the product of the
+// change with the other input's slice: the median tile's, in `tolerance`s of a tile's relative
+// Frobenius error. Error "no-blas".
+Result<Sensitivity> gemm_sensitivity(const GemmCase& g, const GemmCase& other, double tolerance);
 
 }  // namespace ptxbench::bench::admit

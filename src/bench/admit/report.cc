@@ -24,6 +24,7 @@ OrderedJson entries_json(const std::vector<EntryResult>& entries) {
                     {"what", e.what},
                     {"runs", e.runs},
                     {"accepted", e.accepted},
+                    {"as_right", e.as_right},
                     {"nearest",
                      {{"statistic_over_bound", shortened(e.nearest)},
                       {"workload", e.nearest_workload},
@@ -31,16 +32,37 @@ OrderedJson entries_json(const std::vector<EntryResult>& entries) {
   return json;
 }
 
-OrderedJson points_json(const std::vector<HonestPoint>& points) {
+OrderedJson point_json(const HonestPoint& p) {
+  OrderedJson json = {{"rel_frobenius", shortened(p.rel_frobenius)},
+                      {"tile_rel_frobenius", shortened(p.tile_rel_frobenius)},
+                      {"misround", shortened(p.misround)},
+                      {"tile_misround", shortened(p.tile_misround)}};
+  if (p.noise_ratio > 0) {
+    json["noise_ratio"] = shortened(p.noise_ratio);
+    json["tile_noise_ratio"] = shortened(p.tile_noise_ratio);
+  }
+  return json;
+}
+
+// By length, or by workload; the statistics of an only output stand at the distribution itself.
+OrderedJson points_json(const Admission& a) {
   OrderedJson json = OrderedJson::array();
-  for (const HonestPoint& p : points) {
-    if (json.empty() || json.back()["k"] != p.k)
-      json.push_back({{"k", p.k}, {"distributions", OrderedJson::object()}});
-    json.back()["distributions"][name(p.distribution)] = {
-        {"rel_frobenius", shortened(p.rel_frobenius)},
-        {"tile_rel_frobenius", shortened(p.tile_rel_frobenius)},
-        {"misround", shortened(p.misround)},
-        {"tile_misround", shortened(p.tile_misround)}};
+  const HonestPoint* before = nullptr;
+  for (const HonestPoint& p : a.points) {
+    if (before == nullptr || before->k != p.k || before->form != p.form) {
+      json.push_back(OrderedJson::object());
+      if (p.k > 0)
+        json.back()["k"] = p.k;
+      else
+        json.back()["workload"] = a.forms[p.form].workload;
+      json.back()["distributions"] = OrderedJson::object();
+    }
+    OrderedJson& at = json.back()["distributions"][name(p.distribution)];
+    if (a.outputs.size() > 1)
+      at[a.outputs[p.output]] = point_json(p);
+    else
+      at = point_json(p);
+    before = &p;
   }
   return json;
 }
@@ -66,7 +88,7 @@ OrderedJson to_json(const Admission& a) {
       {"seed", a.seed},
       {"sample", a.sample},
       {"device", "CPU; tensor cores are the emulator's model of an H200"}};
-  json["honest"] = {{"implementations", entries_json(a.honest)}, {"points", points_json(a.points)}};
+  json["honest"] = {{"implementations", entries_json(a.honest)}, {"points", points_json(a)}};
   json["battery"] = entries_json(a.battery);
   json["not_applicable"] = OrderedJson::array();
   for (const NotApplicable& n : a.not_applicable)
@@ -76,10 +98,12 @@ OrderedJson to_json(const Admission& a) {
                          {"least",
                           {{"tolerances", shortened(a.sensitivity.least)},
                            {"input", a.sensitivity.input},
-                           {"k", {a.sensitivity.begin, a.sensitivity.end}}}}};
+                           {"slice", a.sensitivity.slice},
+                           {"workload", a.sensitivity.workload}}}};
   json["distributions"] = OrderedJson::array();
-  for (Distribution d : a.distributions)
-    json["distributions"].push_back({{"name", name(d)}, {"battery", shows_cheats(d)}});
+  for (const auto& [distribution, battery] : a.distributions)
+    json["distributions"].push_back({{"name", name(distribution)}, {"battery", battery}});
+  json["published_sizes"] = a.reduced_how.empty() ? "in full" : a.reduced_how;
   json["forms"] = OrderedJson::array();
   for (const Form& form : a.forms) json["forms"].push_back(form_json(form));
   return json;

@@ -1,73 +1,66 @@
-// The reference is linear in each input, so what a changed slice moves is the product of the change
-// with the other input's slice; nothing else needs computing again.
+// The result of the unchanged inputs is judged against the right one of the changed inputs: how far
+// it is beyond the bounds is how far the change moved the result.
 #include "bench/admit/sensitivity.h"
 
-#include <algorithm>
-#include <cmath>
+#include <fmt/format.h>
 
-#include "bench/blas.h"
-#include "bench/tile_map.h"
-#include "numeric/float_formats.h"
+#include <algorithm>
+
+#include "bench/admit/battery.h"
 
 namespace ptxbench::bench::admit {
 namespace {
 
-std::vector<double> slice(const Words& from, int64_t rows, int64_t k, int64_t begin, int64_t end) {
-  std::vector<double> values;
-  values.reserve(static_cast<size_t>(rows * (end - begin)));
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t i = begin; i < end; ++i)
-      values.push_back(
-          static_cast<double>(numeric::bf16_to_float(from[static_cast<size_t>(r * k + i)])));
-  return values;
+constexpr int64_t kSliceRows = 64;
+
+int64_t default_slice(const Tensor& tensor) {
+  return kSliceRows * (tensor.shape.empty() ? 1 : tensor.shape.back());
 }
 
-// Norms of 16x16 tiles.
-std::vector<double> tile_norms(const std::vector<double>& values, int64_t m, int64_t n) {
-  const int64_t columns = (n + kTile - 1) / kTile;
-  std::vector<double> squares(static_cast<size_t>((m + kTile - 1) / kTile * columns));
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) {
-      const double x = values[static_cast<size_t>(i * n + j)];
-      squares[static_cast<size_t>(i / kTile * columns + j / kTile)] += x * x;
-    }
-  for (double& x : squares) x = std::sqrt(x);
-  return squares;
-}
-
-double median_ratio(const std::vector<double>& part, const std::vector<double>& whole) {
-  std::vector<double> ratios;
-  for (size_t i = 0; i < part.size(); ++i) ratios.push_back(whole[i] > 0 ? part[i] / whole[i] : 0);
-  const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
-  std::nth_element(ratios.begin(), middle, ratios.end());
-  return *middle;
+Result<double> moved_by(const Case& one, size_t input, size_t begin, size_t end, const Case& other,
+                        const std::vector<Tensor>& before, const Calibration& calibration) {
+  PB_ASSIGN_OR_RETURN(const Operation* operation, operation_of(one.definition));
+  std::vector<Tensor> inputs = one.inputs;
+  std::copy(other.inputs[input].bytes.begin() + static_cast<std::ptrdiff_t>(begin),
+            other.inputs[input].bytes.begin() + static_cast<std::ptrdiff_t>(end),
+            inputs[input].bytes.begin() + static_cast<std::ptrdiff_t>(begin));
+  std::vector<Comparator> comparators;
+  for (size_t i = 0; i < before.size(); ++i)
+    comparators.emplace_back(before[i].type, before[i].bytes, one.views[i],
+                             poison_bits(before[i].type, one.poison));
+  const Problem changed{one.definition, one.axes, inputs};
+  PB_RETURN_IF_ERROR(operation->reference(changed, 1, [&](const ReferenceBlock& block) {
+    comparators[block.output].add_block(block.first_row, block.count, block.values, 1, block.noise);
+  }));
+  std::vector<Correctness> results;
+  for (size_t i = 0; i < before.size(); ++i) {
+    results.push_back(comparators[i].finish());
+    results.back().output = before[i].spec.name;
+  }
+  decide(one, calibration, results);
+  return distance(results);
 }
 
 }  // namespace
 
-Result<Sensitivity> measure_sensitivity(const GemmCase& g, const GemmCase& other,
-                                        double tolerance) {
-  const std::vector<double> norms = tile_norms(g.right, g.m, g.n);
-  std::vector<double> move(g.right.size());
+Result<Sensitivity> measure_sensitivity(const Battery& battery, const Case& one, const Case& other,
+                                        const Calibration& calibration) {
+  const std::vector<Tensor> before = right_outputs(one);
   Sensitivity result;
-  const int64_t slices = std::max<int64_t>(1, g.k / kSliceLength);
-  for (const bool of_a : {true, false})
-    for (int64_t s = 0; s < slices; ++s) {
-      const int64_t begin = s * kSliceLength, end = s + 1 == slices ? g.k : begin + kSliceLength;
-      std::vector<double> a = slice(g.a, g.m, g.k, begin, end);
-      std::vector<double> b = slice(g.b, g.n, g.k, begin, end);
-      const std::vector<double> changed =
-          of_a ? slice(other.a, g.m, g.k, begin, end) : slice(other.b, g.n, g.k, begin, end);
-      std::vector<double>& delta = of_a ? a : b;
-      for (size_t i = 0; i < delta.size(); ++i) delta[i] = changed[i] - delta[i];
-      PB_RETURN_IF_ERROR(dgemm_nt(g.m, g.n, end - begin, a.data(), b.data(), move.data(), 1));
-      const double moved = median_ratio(tile_norms(move, g.m, g.n), norms) / tolerance;
-      if (result.slices++ > 0 && moved >= result.least) continue;
-      result.least = moved;
-      result.input = std::string(1, of_a ? 'A' : 'B');
-      result.begin = begin;
-      result.end = end;
+  for (size_t i = 0; i < one.inputs.size(); ++i) {
+    const Tensor& input = one.inputs[i];
+    const size_t element = numeric::dtype_size(input.type);
+    const int64_t elements =
+        battery.slice_elements ? battery.slice_elements(one, i) : default_slice(input);
+    const size_t step = static_cast<size_t>(elements) * element;
+    for (size_t begin = 0; begin < input.bytes.size(); begin += step) {
+      const size_t end = std::min(begin + step, input.bytes.size());
+      PB_ASSIGN_OR_RETURN(const double moved,
+                          moved_by(one, i, begin, end, other, before, calibration));
+      result.add(moved, input.spec.name,
+                 fmt::format("elements {}..{}", begin / element, end / element - 1));
     }
+  }
   return result;
 }
 

@@ -1,6 +1,7 @@
 // C[M,N] = A[M,K] * B[N,K]^T.
 #include <fmt/format.h>
 
+#include "bench/admit/gemm_models.h"
 #include "bench/op/operation.h"
 #include "bench/oracle.h"
 
@@ -43,6 +44,8 @@ class Gemm : public Operation {
                          axis_value(p.axes, "M"), axis_value(p.axes, "N"), axis_value(p.axes, "K")},
                         bad_tiles);
   }
+
+  admit::Battery battery(const Definition&) const override { return admit::gemm_battery(); }
 };
 
 }  // namespace

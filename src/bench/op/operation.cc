@@ -7,6 +7,7 @@
 #include <cmath>
 #include <thread>
 
+#include "bench/admit/battery.h"
 #include "numeric/dtype.h"
 
 namespace ptxbench::bench {
@@ -64,6 +65,8 @@ Explanation Operation::explain(const Problem&, std::span<const Tensor>, size_t,
                                std::span<const uint64_t>) const {
   return {};
 }
+
+admit::Battery Operation::battery(const Definition&) const { return {}; }
 
 Result<const Operation*> operation_of(const Definition& definition) {
   std::string known;

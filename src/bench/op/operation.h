@@ -17,6 +17,10 @@
 
 namespace ptxbench::bench {
 
+namespace admit {
+struct Battery;
+}
+
 struct Problem {
   const Definition& definition;
   const AxisValues& axes;
@@ -57,6 +61,9 @@ class Operation {
   // Why output `index` is wrong; kind "" if nothing fits. `bad_tiles`: of Comparator::locate.
   virtual Explanation explain(const Problem& problem, std::span<const Tensor> outputs, size_t index,
                               std::span<const uint64_t> bad_tiles) const;
+  // What its tasks' rulers are tried on (bench/admit/battery.h). Without one of its own a task is
+  // not admitted.
+  virtual admit::Battery battery(const Definition& definition) const;
 };
 
 // Errors: "unsupported" (no such op_type; the known ones are listed), those of Operation::check.
