@@ -396,8 +396,10 @@ AxisValues held_out_axes(const EvalRequest& request, const Seed& seed) {
   const numeric::Random random(seed, kStream);
   uint64_t draws = 0;
   AxisValues axes = request.axes;
+  const std::vector<std::string> derived = derive_axes(request.task.definition, axes);
   for (const Axis& axis : request.task.definition.axes) {
-    if (axis.constant) continue;
+    if (axis.constant || std::find(derived.begin(), derived.end(), axis.name) != derived.end())
+      continue;
     for (auto& [name, value] : axes) {
       if (name != axis.name) continue;
       const int64_t unit = axis_multiple(request.task.definition, name);
@@ -408,6 +410,7 @@ AxisValues held_out_axes(const EvalRequest& request, const Seed& seed) {
                                   draws++, static_cast<uint64_t>(asked + reach - low + 1))));
     }
   }
+  derive_axes(request.task.definition, axes);
   return axes;
 }
 

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <numeric>
 
+#include "bench/expression.h"
+
 namespace ptxbench::bench {
 namespace {
 
@@ -48,7 +50,52 @@ Result<void> set_axis(AxisValues& values, const Definition& definition, const st
                            axis_list(definition)));
 }
 
+// "name == expression" to its parts; the name is "" if it is no such constraint.
+std::pair<std::string, std::string> split_equation(const std::string& constraint) {
+  const size_t equals = constraint.find(" == ");
+  if (equals == std::string::npos) return {};
+  std::string expression = constraint.substr(equals + 4);
+  for (size_t at; (at = expression.find("//")) != std::string::npos;) expression.erase(at, 1);
+  return {constraint.substr(0, equals), expression};
+}
+
+// The same, but a value that was asked for must be the one that follows.
+Result<void> derive(const Definition& definition, const Workload* workload,
+                    const std::vector<std::pair<std::string, int64_t>>& overrides,
+                    AxisValues& values) {
+  for (const std::string& name : derive_axes(definition, values)) {
+    const int64_t value = axis_value(values, name);
+    std::vector<std::pair<std::string, int64_t>> asked = overrides;
+    if (workload != nullptr && overrides.empty()) asked = workload->axes;
+    for (const auto& [axis, wanted] : asked)
+      if (axis == name && wanted != value)
+        return usage(fmt::format("{}={}: {} follows from the other axes and is {}", axis, wanted,
+                                 axis, value));
+    if (value > kMaxAxis)
+      return usage(fmt::format("axis {}={} is out of range 1..{}", name, value, kMaxAxis));
+  }
+  return {};
+}
+
 }  // namespace
+
+std::vector<std::string> derive_axes(const Definition& definition, AxisValues& axes) {
+  std::vector<std::string> derived;
+  for (const std::string& constraint : definition.constraints) {
+    const auto [name, expression] = split_equation(constraint);
+    const auto axis = std::find_if(axes.begin(), axes.end(),
+                                   [&, &wanted = name](const auto& a) { return a.first == wanted; });
+    if (axis == axes.end()) continue;
+    Names names;
+    for (const auto& [other, value] : axes)
+      if (value != 0 && other != name) names[other] = value;
+    const auto value = evaluate_expression(expression, names);
+    if (!value.ok() || *value < 1) continue;
+    axis->second = *value;
+    derived.push_back(name);
+  }
+  return derived;
+}
 
 const Workload* Task::find_workload(const std::string& uuid) const {
   for (const Workload& workload : workloads)
@@ -66,6 +113,7 @@ Result<AxisValues> resolve_axes(const Definition& definition, const Workload* wo
       PB_RETURN_IF_ERROR(set_axis(values, definition, name, value));
   for (const auto& [name, value] : overrides)
     PB_RETURN_IF_ERROR(set_axis(values, definition, name, value));
+  PB_RETURN_IF_ERROR(derive(definition, workload, overrides, values));
   for (const auto& [name, value] : values)
     if (value == 0) return usage(fmt::format("axis {} needs a value: --axes {}=...", name, name));
   for (const auto& [name, value] : values)

@@ -41,7 +41,9 @@ struct Definition {
   std::vector<Axis> axes;          // in the file's order
   std::vector<TensorSpec> inputs;  // in the file's order, which is the argument order
   std::vector<TensorSpec> outputs;
-  std::vector<std::string> constraints;  // "S % 128 == 0" is kept; what else is said is for people
+  // "S % 128 == 0" is kept, and "AXIS == expression of other axes" (as Python, bench/expression.h)
+  // gives an axis its value; what else is said is for people.
+  std::vector<std::string> constraints;
 };
 
 struct Workload {
@@ -122,10 +124,13 @@ class TaskSuite {
 };
 
 // Values of all axes: the definition's constants, the workload's values, then `overrides`.
-// Errors ("usage"): unknown axis, a var axis without value, a value or tensor out of range, a
-// broken constraint.
+// Axes that follow from others by a constraint need no value. Errors ("usage"): unknown axis, a var
+// axis without value, a value or tensor out of range, a broken constraint.
 Result<AxisValues> resolve_axes(const Definition& definition, const Workload* workload,
                                 const std::vector<std::pair<std::string, int64_t>>& overrides);
+
+// Gives the axes that follow from others their values. Returns their names.
+std::vector<std::string> derive_axes(const Definition& definition, AxisValues& axes);
 
 // What the constraints say an axis must be a multiple of; 1 if nothing.
 int64_t axis_multiple(const Definition& definition, const std::string& axis);

@@ -100,5 +100,6 @@ bool has_tag(const Definition& definition, const std::string& tag);
 const Operation& gemm_operation();
 const Operation& attention_operation();
 const Operation& attention_backward_operation();
+const Operation& fp8_gemm_operation();
 
 }  // namespace ptxbench::bench
