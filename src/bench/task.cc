@@ -83,8 +83,8 @@ std::vector<std::string> derive_axes(const Definition& definition, AxisValues& a
   std::vector<std::string> derived;
   for (const std::string& constraint : definition.constraints) {
     const auto [name, expression] = split_equation(constraint);
-    const auto axis = std::find_if(axes.begin(), axes.end(),
-                                   [&, &wanted = name](const auto& a) { return a.first == wanted; });
+    const auto axis = std::find_if(
+        axes.begin(), axes.end(), [&, &wanted = name](const auto& a) { return a.first == wanted; });
     if (axis == axes.end()) continue;
     Names names;
     for (const auto& [other, value] : axes)

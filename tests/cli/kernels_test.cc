@@ -46,6 +46,13 @@ TEST_P(Kernels, HasItsLevel) {
   EXPECT_TRUE(verdict.at("correctness").at("passed").get<bool>());
 }
 
+std::string test_name(const ::testing::TestParamInfo<Kernel>& info) {
+  std::string name = info.param.file;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Attention, Kernels,
     ::testing::Values(
@@ -56,12 +63,15 @@ INSTANTIATE_TEST_SUITE_P(
         Kernel{"sm_90a/mha_bwd_d128_causal_deterministic.cu", "mha_bwd_d128_causal", 5,
                "not-timed"},
         Kernel{"sm_80/mha_bwd_d64_causal.cu", "mha_bwd_d64_causal", 4, "instructions-absent"}),
-    [](const auto& info) {
-      std::string name = info.param.file;
-      for (char& c : name)
-        if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-      return name;
-    });
+    test_name);
+
+INSTANTIATE_TEST_SUITE_P(Fp8Gemm, Kernels,
+                         ::testing::Values(Kernel{"sm_90a/fp8_gemm_nt_1d2d.cu",
+                                                  "fp8_gemm_nt_1d2d_n4096_k7168", 5, "not-timed"},
+                                           Kernel{"sm_80/fp8_gemm_nt_1d2d.cu",
+                                                  "fp8_gemm_nt_1d2d_n7168_k2048", 4,
+                                                  "instructions-absent"}),
+                         test_name);
 
 }  // namespace
 }  // namespace ptxbench

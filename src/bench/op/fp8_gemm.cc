@@ -50,8 +50,9 @@ class Fp8GemmOperation : public Operation {
         {"m", "k"}, {"m", "num_kblock"}, {"n", "k"}, {rows_b, "num_kblock"}};
     for (size_t i = 0; i < shapes.size(); ++i)
       if (definition.inputs[i].shape != shapes[i])
-        return Error{"bad-task", fmt::format("{}: {} has the shape [{},{}]", definition.name,
-                                             definition.inputs[i].name, shapes[i][0], shapes[i][1])};
+        return Error{"bad-task",
+                     fmt::format("{}: {} has the shape [{},{}]", definition.name,
+                                 definition.inputs[i].name, shapes[i][0], shapes[i][1])};
     // Axes of scales follow from k and n, or --axes could make them differ.
     for (const char* constraint : {"k % 128 == 0", "num_kblock == k // 128"})
       if (std::find(definition.constraints.begin(), definition.constraints.end(), constraint) ==

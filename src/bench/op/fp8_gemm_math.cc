@@ -75,8 +75,9 @@ Result<void> fp8_gemm_fp64(const Fp8Gemm& gemm, int threads, const NoisyBlockSin
         for (int64_t column = 0; column < n; ++column) {
           const size_t at = static_cast<size_t>(row * n + column);
           const double scale =
-              scale_a * static_cast<double>(gemm.scale_b[static_cast<size_t>(
-                            column / gemm.scale_b_rows * blocks + block)]);
+              scale_a *
+              static_cast<double>(
+                  gemm.scale_b[static_cast<size_t>(column / gemm.scale_b_rows * blocks + block)]);
           d[at] += scale * sum[at];
           noise[at] += scale * scale * block_variance(sum[at], squares[at]);
         }

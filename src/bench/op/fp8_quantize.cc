@@ -40,9 +40,9 @@ Quantized quantize_e4m3(const Tensor& values, int64_t block_rows, int64_t block_
       for (int64_t r = 0; r < count; ++r)
         for (int64_t i = begin; i < end; ++i) x[static_cast<size_t>(r * columns + i)] /= scale;
     }
-    numeric::e4m3_from_float(
-        x, std::span(result.elements)
-               .subspan(static_cast<size_t>(first * columns), static_cast<size_t>(count * columns)));
+    numeric::e4m3_from_float(x, std::span(result.elements)
+                                    .subspan(static_cast<size_t>(first * columns),
+                                             static_cast<size_t>(count * columns)));
   });
   return result;
 }

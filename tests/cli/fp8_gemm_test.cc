@@ -1,0 +1,90 @@
+// An FP8 task computed in bf16: right values by the wrong means.
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/subprocess.h"
+#include "base/temp_dir.h"
+
+namespace ptxbench {
+namespace {
+
+// Dequantises A and B to bf16 and leaves the rest to the expert bf16 GEMM.
+constexpr const char* kUpcast = R"(
+#include <cuda_fp8.h>
+#include <ptxbench/candidate.cuh>
+#include "gemm_bf16_launch.cuh"
+
+namespace ptxbench::candidate {
+
+__global__ void dequantise(const __nv_fp8_e4m3* x, const float* scales, __nv_bfloat16* out,
+                           int rows, int k, int scale_rows) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= int64_t{rows} * k) return;
+  const int row = static_cast<int>(i / k), block = static_cast<int>(i % k) / 128;
+  out[i] = __float2bfloat16(float(x[i]) * scales[row / scale_rows * (k / 128) + block]);
+}
+
+void run(TensorView a, TensorView scale_a, TensorView b, TensorView scale_b, TensorView d) {
+  const int m = a.size(0), n = b.size(0), k = a.size(1);
+  cudaStream_t stream = stream_of(a);
+  Workspace memory((size_t(m) + n) * k * 2, stream);
+  auto* wide_a = reinterpret_cast<__nv_bfloat16*>(memory.floats());
+  __nv_bfloat16* wide_b = wide_a + size_t(m) * k;
+  dequantise<<<(int64_t{m} * k + 255) / 256, 256, 0, stream>>>(
+      data_of<__nv_fp8_e4m3>(a), data_of<float>(scale_a), wide_a, m, k, 1);
+  dequantise<<<(int64_t{n} * k + 255) / 256, 256, 0, stream>>>(
+      data_of<__nv_fp8_e4m3>(b), data_of<float>(scale_b), wide_b, n, k, 128);
+  throw_unless_ok("gemm", sm90::launch_gemm_bf16(wide_a, wide_b, d.data_ptr(), {m, n, k},
+                                                 a.device().device_id, stream));
+}
+
+}  // namespace ptxbench::candidate
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, ptxbench::candidate::run);
+)";
+
+TEST(Fp8Gemm, ComputedInBf16IsLevel4) {
+  const std::string task = "fp8_gemm_nt_1d2d_n4096_k7168";
+  Json sources = Json::array({{{"path", "main.cu"}, {"content", kUpcast}}});
+  for (const char* header : {"gemm_bf16_launch.cuh", "gemm_bf16.cuh", "gemm_bf16_plan.h",
+                             "gemm_launch.cuh", "tensor_map.h"}) {
+    auto text = read_file(std::string(PTXBENCH_SOURCE_DIR) + "/kernels/sm_90a/" + header);
+    ASSERT_TRUE(text.ok()) << header;
+    sources.push_back({{"path", header}, {"content", *text}});
+  }
+  const Json solution = {{"name", "upcast"},
+                         {"definition", task},
+                         {"spec", {{"language", "cuda"}, {"entry_point", "main.cu::run"}}},
+                         {"sources", sources}};
+  TempDir folder = TempDir::create("fp8").take();
+  const std::string candidate = (folder.path() / "upcast.json").string(),
+                    json = (folder.path() / "verdict.json").string();
+  ASSERT_TRUE(write_file_atomically(candidate, dump_json(solution)).ok());
+  ProcessSpec spec;
+  spec.argv = {std::string(PTXBENCH_BUILD_DIR) + "/bin/ptxbench",
+               "eval",
+               candidate,
+               "--task",
+               task,
+               "--workload",
+               "smoke",
+               "--quiet",
+               "--json",
+               json};
+  spec.wall_s = 300;
+  const auto result = run_process(spec);
+  ASSERT_TRUE(result.ok() && result->signal == 0);
+  EXPECT_EQ(result->exit_code, 1) << result->out << result->err;
+  auto text = read_file(json);
+  ASSERT_TRUE(text.ok());
+  const Json verdict = parse_json(*text).take();
+  EXPECT_EQ(verdict.value("level", 0), 4) << dump_json(verdict).substr(0, 4000);
+  EXPECT_EQ(verdict.value("reason", ""), "wrong-compute-type");
+  EXPECT_EQ(verdict.value("message", ""),
+            "computed in bf16.bf16.f32 where e4m3.e4m3.f32 is declared");
+  EXPECT_TRUE(verdict.at("correctness").at("passed").get<bool>());
+}
+
+}  // namespace
+}  // namespace ptxbench
