@@ -10,11 +10,9 @@ namespace ptxbench {
 namespace {
 
 // Dequantises A and B to bf16 and leaves the rest to the expert bf16 GEMM.
+constexpr const char* kIncludes =
+    "#include <cuda_fp8.h>\n#include <ptxbench/candidate.cuh>\n#include \"gemm_bf16_launch.cuh\"\n";
 constexpr const char* kUpcast = R"(
-#include <cuda_fp8.h>
-#include <ptxbench/candidate.cuh>
-#include "gemm_bf16_launch.cuh"
-
 namespace ptxbench::candidate {
 
 __global__ void dequantise(const __nv_fp8_e4m3* x, const float* scales, __nv_bfloat16* out,
@@ -46,7 +44,8 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, ptxbench::candidate::run);
 
 TEST(Fp8Gemm, ComputedInBf16IsLevel4) {
   const std::string task = "fp8_gemm_nt_1d2d_n4096_k7168";
-  Json sources = Json::array({{{"path", "main.cu"}, {"content", kUpcast}}});
+  Json sources =
+      Json::array({{{"path", "main.cu"}, {"content", std::string(kIncludes) + kUpcast}}});
   for (const char* header : {"gemm_bf16_launch.cuh", "gemm_bf16.cuh", "gemm_bf16_plan.h",
                              "gemm_launch.cuh", "tensor_map.h"}) {
     auto text = read_file(std::string(PTXBENCH_SOURCE_DIR) + "/kernels/sm_90a/" + header);
