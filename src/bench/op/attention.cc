@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <mutex>
 
 #include "bench/op/attention_inputs.h"
 #include "bench/op/attention_math.h"
+#include "bench/op/in_order.h"
 #include "bench/op/operation.h"
 
 namespace ptxbench::bench {
@@ -58,33 +58,6 @@ std::vector<double> matrix_of(const Tensor& tensor, size_t index, size_t size) {
 // LSE is compared head by head, as columns.
 OutputView column_per_head(const Sizes& z) { return {z.heads, z.s, 1}; }
 
-// Computes heads `chunk` at a time, in parallel, and hands them on in order. compute(head) ->
-// Result<R>; deliver(head, R&).
-template <class R>
-Result<void> head_by_head(int64_t heads, int threads,
-                          const std::function<Result<R>(int64_t, int)>& compute,
-                          const std::function<void(int64_t, const R&)>& deliver) {
-  const int64_t chunk = std::max(1, threads);
-  std::mutex mutex;
-  Result<void> failure;
-  for (int64_t first = 0; first < heads; first += chunk) {
-    const int64_t count = std::min(chunk, heads - first);
-    std::vector<R> results(static_cast<size_t>(count));
-    const int each = static_cast<int>(std::max<int64_t>(1, threads / count));
-    parallel_for(count, threads, [&](int64_t i) {
-      auto computed = compute(first + i, each);
-      const std::lock_guard lock(mutex);
-      if (computed.ok())
-        results[static_cast<size_t>(i)] = computed.take();
-      else
-        failure = computed.error();
-    });
-    PB_RETURN_IF_ERROR(failure);
-    for (int64_t i = 0; i < count; ++i) deliver(first + i, results[static_cast<size_t>(i)]);
-  }
-  return {};
-}
-
 class Attention : public Operation {
  public:
   const char* op_type() const override { return "mha"; }
@@ -111,7 +84,7 @@ class Attention : public Operation {
 
   Result<void> reference(const Problem& p, int threads, const ReferenceSink& sink) const override {
     const Sizes z = sizes_of(p.definition, p.axes);
-    return head_by_head<AttentionResult>(
+    return in_order<AttentionResult>(
         z.heads, threads,
         [&](int64_t index, int each) {
           AttentionHead head = head_of(z);
@@ -167,7 +140,7 @@ class AttentionBackward : public Operation {
 
   Result<void> reference(const Problem& p, int threads, const ReferenceSink& sink) const override {
     const Sizes z = sizes_of(p.definition, p.axes);
-    return head_by_head<AttentionGradient>(
+    return in_order<AttentionGradient>(
         z.heads, threads,
         [&](int64_t index, int each) {
           AttentionHead head = head_of(z);

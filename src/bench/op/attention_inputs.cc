@@ -46,14 +46,14 @@ Distribution for_scores(Distribution distribution) {
 
 Result<std::vector<Tensor>> attention_inputs(const Definition& definition, const AxisValues& axes,
                                              const Seed& seed, int threads,
-                                             Distribution distribution) {
+                                             Distribution distribution, bool small_columns) {
   std::vector<Tensor> tensors;
   for (const TensorSpec& spec : definition.inputs) {
     const Distribution own = is_score_side(spec.name) ? for_scores(distribution) : distribution;
     PB_ASSIGN_OR_RETURN(Tensor tensor, make_input(spec, axes, tensors.size(), seed, threads, own));
     if (spec.name == "Q")
       multiply(tensor, 0, tensor.bytes.size() / numeric::dtype_size(tensor.type), kQueryScale);
-    if (is_value_side(spec.name)) scale_groups(tensor, tensors.size(), seed);
+    if (small_columns && is_value_side(spec.name)) scale_groups(tensor, tensors.size(), seed);
     tensors.push_back(std::move(tensor));
   }
   return tensors;

@@ -10,9 +10,9 @@ namespace ptxbench::bench {
 // would make all scores small (scaled) or softmax one-hot (heavy tails), Q and K are kept moderate
 // and V has the distribution alone. In every head one group of 16 columns of V and of dO is scaled
 // by 2^-20, where fp16 has no precision left. Inputs that are results of others are left at random
-// values for the caller to fill in.
+// values for the caller to fill in. `small_columns` false: without those groups.
 Result<std::vector<Tensor>> attention_inputs(const Definition& definition, const AxisValues& axes,
                                              const Seed& seed, int threads,
-                                             Distribution distribution);
+                                             Distribution distribution, bool small_columns = true);
 
 }  // namespace ptxbench::bench

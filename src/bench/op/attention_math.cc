@@ -13,9 +13,6 @@ namespace {
 constexpr int64_t kBlockRows = 256;
 // What fp32 leaves of a sum whose terms cancel, relative to the terms.
 constexpr double kFloatError = 0x1p-21;
-// Scores are fp32 sums of the tensor core, exp2 and log2 the special function unit's: relative to
-// the size of the numbers that are added on the way to LSE.
-constexpr double kScoreError = 0x1p-22;
 // Rounding in a running fp32 sum of positive terms, relative to the sum, times the root of their
 // number.
 constexpr double kSumError = 0x1p-25;
@@ -46,8 +43,9 @@ double operand_variance(const AttentionHead& h) {
 void add_output_rounding(const AttentionHead& h, const std::vector<double>& values, double factor,
                          std::vector<double>& noise) {
   const double variance = rounding_variance(h.output_bits);
+  const double least = h.output_unit * h.output_unit / 12;
   for (size_t i = 0; i < values.size(); ++i)
-    noise[i] = factor * noise[i] + variance * values[i] * values[i];
+    noise[i] = factor * noise[i] + std::max(variance * values[i] * values[i], least);
 }
 
 // Rows first.. of the masked scores; keys beyond those that the last row sees are left out.
@@ -90,6 +88,15 @@ double softmax(double* row, int64_t count) {
   return largest + std::log(sum);
 }
 
+// A row of probabilities to the variances that rounding them gives.
+void round_probabilities(const AttentionHead& h, double* row, int64_t keys) {
+  const double variance = operand_variance(h);
+  double unit = 0;
+  if (h.operand_unit > 0 && keys > 0) unit = h.operand_unit * *std::max_element(row, row + keys);
+  for (int64_t j = 0; j < keys; ++j)  // hidden keys stay exact
+    if (row[j] > 0) row[j] = std::max(variance * row[j] * row[j], unit * unit / 12);
+}
+
 }  // namespace
 
 Result<AttentionResult> attend(const AttentionHead& h, int threads) {
@@ -109,7 +116,7 @@ Result<AttentionResult> attend(const AttentionHead& h, int threads) {
       const double size = 1 + std::abs(std::isfinite(result.lse[row]) ? result.lse[row] : 0) +
                           norm(&h.q[row * static_cast<size_t>(h.d)], h.d) * largest_k * h.scale;
       const double error =
-          kScoreError * size + kSumError * std::sqrt(static_cast<double>(h.visible(first + r)));
+          h.score_error * size + kSumError * std::sqrt(static_cast<double>(h.visible(first + r)));
       result.lse_noise[row] = error * error;
     }
     if (block.keys == 0) continue;
@@ -118,7 +125,8 @@ Result<AttentionResult> attend(const AttentionHead& h, int threads) {
                               h.v.data(), &result.o[at], 0},
                              threads));
     if (variance == 0) continue;
-    for (double& p : block.scores) p *= p * variance;
+    for (int64_t r = 0; r < block.rows; ++r)
+      round_probabilities(h, block.scores.data() + r * block.keys, block.keys);
     PB_RETURN_IF_ERROR(dgemm({false, false, block.rows, h.d_v, block.keys, block.scores.data(),
                               v2.data(), &result.o_noise[at], 0},
                              threads));

@@ -24,6 +24,12 @@ struct AttentionHead {
   int64_t offset = 0;    // usually keys - queries: the last query sees all
   int operand_bits = 8;  // significant bits to which P and dS are rounded; 0: they are not
   int output_bits = 8;   // of O, dQ, dK, dV
+  // Of formats with few exponents: least distance of two numbers, of P in units of the row's
+  // largest and of the outputs. 0: far below.
+  double operand_unit = 0, output_unit = 0;
+  // Of scores and what becomes of them on the way to LSE, relative to the numbers that are added:
+  // fp32 sums of the tensor core, exp2 and log2 of the special function unit.
+  double score_error = 0x1p-22;
 
   int64_t visible(int64_t query) const {  // number of keys it sees
     if (!causal) return keys;

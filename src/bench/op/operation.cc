@@ -14,9 +14,9 @@ namespace ptxbench::bench {
 namespace {
 
 const std::vector<const Operation*>& all_operations() {
-  static const std::vector<const Operation*> kAll = {&gemm_operation(), &attention_operation(),
-                                                     &attention_backward_operation(),
-                                                     &fp8_gemm_operation()};
+  static const std::vector<const Operation*> kAll = {
+      &gemm_operation(), &attention_operation(), &attention_backward_operation(),
+      &fp8_gemm_operation(), &fp8_attention_operation()};
   return kAll;
 }
 

@@ -101,5 +101,6 @@ const Operation& gemm_operation();
 const Operation& attention_operation();
 const Operation& attention_backward_operation();
 const Operation& fp8_gemm_operation();
+const Operation& fp8_attention_operation();
 
 }  // namespace ptxbench::bench
