@@ -41,7 +41,7 @@ Result<void> apply(const JsonRef& root, Task& task) {
   PB_ASSIGN_OR_RETURN(bool admitted, admitted_ref.boolean());
   PB_ASSIGN_OR_RETURN(JsonRef digest_ref, root.at("digest"));
   PB_ASSIGN_OR_RETURN(std::string recorded, digest_ref.string());
-  PB_ASSIGN_OR_RETURN(std::string digest, task_digest(task.folder));
+  PB_ASSIGN_OR_RETURN(std::string digest, task_digest(task.files));
   task.admission = digest != recorded ? AdmissionState::changed
                    : admitted         ? AdmissionState::admitted
                                       : AdmissionState::rejected;
@@ -69,18 +69,21 @@ const char* name(AdmissionState state) {
   return "none";
 }
 
-Result<std::string> task_digest(const std::filesystem::path& folder) {
+Result<std::string> task_digest(const TaskFiles& task) {
   std::string parts[4];
-  const char* files[4] = {"definition.json", "workloads.jsonl", "requirements.json",
-                          "calibration.json"};
+  const std::filesystem::path files[4] = {task.definition, task.workloads,
+                                          task.extras / "requirements.json",
+                                          task.extras / "calibration.json"};
+  std::error_code error;
   for (size_t i = 0; i < 4; ++i) {
-    PB_ASSIGN_OR_RETURN(parts[i], read_file(folder / files[i], kMaxFileBytes));
+    if (files[i].empty() || !std::filesystem::exists(files[i], error)) continue;
+    PB_ASSIGN_OR_RETURN(parts[i], read_file(files[i], kMaxFileBytes));
   }
   return hash_parts({parts[0], parts[1], parts[2], parts[3]});
 }
 
 bool errors_by_length(const Calibration& calibration) {
-  return calibration.kind != "rounding-noise";
+  return calibration.kind == "single-reduction";
 }
 
 Result<void> load_admission(Task& task) {

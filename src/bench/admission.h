@@ -13,9 +13,10 @@ namespace ptxbench::bench {
 
 constexpr int kAdmissionVersion = 1;
 
-// Of definition.json, workloads.jsonl, requirements.json and calibration.json, byte by byte. Error
+// Of definition.json, workloads.jsonl, requirements.json and calibration.json, byte by byte; a file
+// that is not there counts as empty. Error
 // "io".
-Result<std::string> task_digest(const std::filesystem::path& folder);
+Result<std::string> task_digest(const TaskFiles& task);
 
 // Whether bounds are made of errors measured at lengths of a reduction; else they are in units of
 // the honest rounding that the oracle states for each element.

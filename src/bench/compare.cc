@@ -52,6 +52,22 @@ struct E5m2 {
   static Bits round(double x) { return numeric::e5m2_from_double(x); }
 };
 
+template <class Signed>
+struct Integer {
+  using Bits = std::make_unsigned_t<Signed>;
+  static constexpr Bits kSign = 0;  // there is one zero only
+  static double value(Bits bits) { return static_cast<double>(static_cast<Signed>(bits)); }
+  static Bits round(double x) {
+    Signed result;
+    constexpr numeric::DType kType = sizeof(Signed) == 8   ? numeric::DType::int64
+                                     : sizeof(Signed) == 4 ? numeric::DType::int32
+                                     : sizeof(Signed) == 2 ? numeric::DType::int16
+                                                           : numeric::DType::int8;
+    numeric::store_element(kType, std::nearbyint(x), &result);
+    return static_cast<Bits>(result);
+  }
+};
+
 std::span<const uint8_t> bytes_of(std::span<const uint16_t> words) {
   return {reinterpret_cast<const uint8_t*>(words.data()), words.size_bytes()};
 }
@@ -106,13 +122,14 @@ Comparator::Comparator(std::span<const uint16_t> actual, int64_t rows, int64_t c
     : Comparator(numeric::DType::bfloat16, bytes_of(actual), {1, rows, columns}, poison) {}
 
 Comparator::Comparator(numeric::DType type, std::span<const uint8_t> actual, const OutputView& view,
-                       uint64_t poison)
+                       uint64_t poison, const Tolerance& tolerance)
     : type_(type),
       actual_(actual),
       view_(view),
       tile_rows_((view.rows + kTile - 1) / kTile),
       tile_columns_((view.columns + kTile - 1) / kTile),
-      poison_(poison) {
+      poison_(poison),
+      tolerance_(tolerance) {
   tiles_.resize(static_cast<size_t>(view.matrices * tile_rows_ * tile_columns_));
   sum_.total = static_cast<uint64_t>(view.matrices) * static_cast<uint64_t>(view.rows) *
                static_cast<uint64_t>(view.columns);
@@ -133,6 +150,15 @@ void Comparator::add_strip(const Strip& strip, Partial& partial) {
       return add_strip<E4m3>(strip, partial);
     case numeric::DType::float8_e5m2:
       return add_strip<E5m2>(strip, partial);
+    case numeric::DType::int64:
+      return add_strip<Integer<int64_t>>(strip, partial);
+    case numeric::DType::int32:
+      return add_strip<Integer<int32_t>>(strip, partial);
+    case numeric::DType::int16:
+      return add_strip<Integer<int16_t>>(strip, partial);
+    case numeric::DType::int8:
+    case numeric::DType::boolean:
+      return add_strip<Integer<int8_t>>(strip, partial);
     default:  // make_outputs refuses other types
       return add_strip<Bf16>(strip, partial);
   }
@@ -174,7 +200,7 @@ void Comparator::add_strip(const Strip& strip, Partial& partial) {
       if (is_poison || classify(actual) != classify(rounded)) {
         ++partial.class_mismatches, ++tile.class_mismatches;
         ++partial.misrounded, ++tile.misrounded;
-        ++partial.rule_a_failures;
+        ++partial.rule_a_failures, ++tile.intolerable;
         if (std::isfinite(rounded)) tile.reference2 += right * right;
         keep_worst(partial.worst, {strip.row + row, column, right, actual});
         continue;
@@ -190,6 +216,8 @@ void Comparator::add_strip(const Strip& strip, Partial& partial) {
       const double published_error = std::abs(actual - rounded);
       if (published_error > 1e-2 && published_error > 1e-2 * std::abs(rounded))
         ++partial.rule_a_failures;
+      if (published_error > tolerance_.abs && published_error > tolerance_.rel * std::abs(rounded))
+        ++tile.intolerable;
       if (partial.worst.size() < kWorst || error > badness(partial.worst.back()))
         keep_worst(partial.worst, {strip.row + row, column, right, actual});
     }
@@ -253,6 +281,10 @@ Correctness Comparator::finish() {
   if (noise2_ > 0)
     result.noise_ratio = result.class_mismatches > 0 ? kInfinity : std::sqrt(error2_ / noise2_);
   result.tiles = tiles_.size();
+  uint64_t intolerable = 0;
+  for (const Tile& tile : tiles_) intolerable += tile.intolerable;
+  result.tolerated_ratio =
+      (static_cast<double>(result.verified) - static_cast<double>(intolerable)) / total;
   double worst_score = -1;
   for (size_t t = 0; t < tiles_.size(); ++t) {
     const Tile& tile = tiles_[t];
@@ -283,6 +315,8 @@ double Comparator::severity(const Tile& tile, const Correctness& bounds) const {
   if (tile.class_mismatches > 0) return kInfinity;
   if (bounds.bound_tile_noise > 0)
     return ratio(std::sqrt(ratio(tile.error2, tile.noise2)), bounds.bound_tile_noise);
+  if (bounds.bound_tolerated > 0)
+    return tile.intolerable > (1 - bounds.bound_tolerated) * tile.elements ? kInfinity : 0;
   const double frobenius = std::sqrt(ratio(tile.error2, tile.reference2));
   const double misround = static_cast<double>(tile.misrounded) / (kTile * kTile);
   return std::max(ratio(frobenius, bounds.bound_tile_rel_frobenius),
@@ -365,12 +399,29 @@ std::string why_beyond_noise(const Correctness& c) {
   return "";
 }
 
+std::string why_beyond_tolerance(const Calibration& calibration, const Correctness& c) {
+  if (c.tolerated_ratio >= c.bound_tolerated) return "";
+  const auto own = calibration.tolerances.find(c.output);
+  const Tolerance t = own == calibration.tolerances.end() ? Tolerance{} : own->second;
+  return fmt::format(
+      "{:.4g} % of the elements are off by more than {} and by more than {} of their value, "
+      "allowed "
+      "{:.4g} %",
+      100 * (1 - c.tolerated_ratio), t.abs, t.rel, 100 * (1 - c.bound_tolerated));
+}
+
 void set_bounds(const Calibration& calibration, int64_t k, Correctness& c) {
   if (calibration.kind == "rounding-noise") {
     const auto bounds = calibration.outputs.find(c.output);
     const NoiseBounds own = bounds == calibration.outputs.end() ? NoiseBounds{} : bounds->second;
     c.bound_noise = own.ratio;
     c.bound_tile_noise = own.tile_ratio;
+    return;
+  }
+  if (calibration.kind == "tolerance") {
+    const auto own = calibration.tolerances.find(c.output);
+    c.bound_tolerated =
+        own == calibration.tolerances.end() ? Tolerance{}.matched_ratio : own->second.matched_ratio;
     return;
   }
   const HonestError honest = honest_error(calibration, k);
@@ -395,6 +446,8 @@ void decide(const Calibration& calibration, int64_t k, Correctness& c) {
     c.why = fmt::format(
         "{} of {} elements are NaN or infinite where the result is finite, or the reverse",
         c.class_mismatches, c.total);
+  else if (c.bound_tolerated > 0)
+    c.why = why_beyond_tolerance(calibration, c);
   else
     c.why = c.bound_noise > 0 ? why_beyond_noise(c) : why_beyond_bounds(c);
   c.passed = c.why.empty();

@@ -45,11 +45,14 @@ struct Correctness {
   double tile_misround_rate = 0;  // of the worst 16x16 tile
   double matched_ratio = 0;       // share that meets the published rule (a)
   uint64_t rule_a_failures = 0;
+  double tolerated_ratio = 1;  // share that meets the task's own tolerance, where it has one
   // What was allowed.
   double bound_rel_frobenius = 0, bound_tile_rel_frobenius = 0;
   double bound_misround = 0, bound_tile_misround = 0;
   double bound_noise = 0,
          bound_tile_noise = 0;  // 0: does not count, the others do not where it does
+  double bound_tolerated =
+      0;  // least tolerated_ratio; 0: does not count, only it does where it does
   bool passed = false;
   bool rule_a_passed = false;
   std::string why;                // !passed: the first bound that failed, in words
@@ -73,9 +76,9 @@ class Comparator {
  public:
   // `actual`: bf16 bits, row-major rows x columns. `poison`: the bit pattern put there beforehand.
   Comparator(std::span<const uint16_t> actual, int64_t rows, int64_t columns, uint16_t poison);
-  // Elements of any floating type; `poison`: as of poison_bits.
+  // Elements of any type that make_outputs knows; `poison`: as of poison_bits.
   Comparator(numeric::DType type, std::span<const uint8_t> actual, const OutputView& view,
-             uint64_t poison);
+             uint64_t poison, const Tolerance& tolerance = {});
   // `expected`: count x columns fp64 values of rows first_row...; `noise`: as many variances of the
   // error of honest rounding, or empty.
   void add_block(int64_t first_row, int64_t count, std::span<const double> expected, int threads,
@@ -89,7 +92,7 @@ class Comparator {
  private:
   struct Tile {
     double error2 = 0, reference2 = 0, noise2 = 0;
-    uint32_t misrounded = 0, elements = 0, poisoned = 0, class_mismatches = 0;
+    uint32_t misrounded = 0, elements = 0, poisoned = 0, class_mismatches = 0, intolerable = 0;
   };
   struct Partial;
   struct Strip {
@@ -109,6 +112,7 @@ class Comparator {
   OutputView view_;
   int64_t tile_rows_, tile_columns_;  // of one matrix
   uint64_t poison_;
+  Tolerance tolerance_;
   std::vector<Tile> tiles_;
   Correctness sum_;
   double error2_ = 0, reference2_ = 0, noise2_ = 0;

@@ -10,9 +10,12 @@
 #include "base/stopwatch.h"
 #include "bench/evidence.h"
 #include "bench/feedback.h"
+#include "bench/host_arguments.h"
 #include "bench/judge.h"
 #include "bench/launch_manifest.h"
 #include "bench/op/operation.h"
+#include "bench/op/user_reference.h"
+#include "bench/reference_run.h"
 #include "numeric/dtype.h"
 #include "numeric/random.h"
 
@@ -102,53 +105,6 @@ Verdict& finish_verdict(const EvalRequest& request, const Stopwatch& total, Verd
   return verdict;
 }
 
-// Arguments of the host function: inputs in definition order, then outputs. Host code sees shapes
-// and types, never values of floating inputs.
-Result<std::vector<cudart::TensorArgument>> host_arguments(const Task& task,
-                                                           const AxisValues& axes) {
-  std::vector<cudart::TensorArgument> arguments;
-  for (bool output : {false, true}) {
-    for (const TensorSpec& spec : output ? task.definition.outputs : task.definition.inputs) {
-      cudart::TensorArgument argument;
-      argument.name = spec.name;
-      argument.dtype = spec.dtype;
-      argument.is_output = output;
-      PB_ASSIGN_OR_RETURN(argument.shape, resolve_shape(spec, axes));
-      arguments.push_back(std::move(argument));
-    }
-  }
-  return arguments;
-}
-
-// A plan made elsewhere must be for this task at this size, and bind the task's tensors.
-Result<void> check_plan(const EvalRequest& request, const plan::LaunchPlan& plan) {
-  PB_RETURN_IF_ERROR(plan::validate(plan));
-  auto usage = [](std::string message) { return Error{"usage", std::move(message)}; };
-  if (plan.definition != request.task.definition.name)
-    return usage(fmt::format("the plan was recorded for task {}, not {}", plan.definition,
-                             request.task.definition.name));
-  for (const auto& [axis, value] : request.axes)
-    if (axis_value(plan.axes, axis) != value)
-      return usage(fmt::format("the plan was recorded with {}={}, not {}={}", axis,
-                               axis_value(plan.axes, axis), axis, value));
-  if (plan.arch != request.arch)
-    return usage(fmt::format("the plan was recorded for {}, not {}", plan.arch, request.arch));
-  PB_ASSIGN_OR_RETURN(std::vector<cudart::TensorArgument> arguments,
-                      host_arguments(request.task, request.axes));
-  size_t bound = 0;
-  for (const plan::Buffer& buffer : plan.buffers) {
-    if (buffer.role != plan::BufferRole::argument) continue;
-    ++bound;
-    if (buffer.argument >= arguments.size() ||
-        buffer.size != cudart::byte_size(arguments[buffer.argument]))
-      return usage(fmt::format("the plan's buffer {} is no tensor of the task", buffer.name));
-  }
-  if (bound != arguments.size())
-    return usage(
-        fmt::format("the plan binds {} tensors where the task has {}", bound, arguments.size()));
-  return {};
-}
-
 // Certain before uncertain, causes before what follows from them: reading too early makes
 // everything behind it late, so an overwritten operand is often its consequence.
 int rank(const plan::Finding& finding) {
@@ -173,8 +129,12 @@ size_t element_bytes(const Tensor& tensor) { return numeric::dtype_size(tensor.t
 // Everything between the plan and the verdict.
 class Trial {
  public:
-  Trial(const EvalRequest& request, device::Device& device, Verdict& verdict)
-      : request_(request), device_(device), verdict_(verdict), threads_(thread_count(request)) {}
+  Trial(const EvalRequest& request, const Services& services, Verdict& verdict)
+      : request_(request),
+        services_(services),
+        device_(*services.device),
+        verdict_(verdict),
+        threads_(thread_count(request)) {}
 
   const Seed& seed() const { return seed_; }
   enum class Depth { values, dependence };
@@ -254,10 +214,11 @@ class Trial {
     seed_ = request_.seed ? *request_.seed : draw_seed();
     verdict_.seed = to_hex(seed_);
     poison_ = poison_pattern(seed_);
-    PB_ASSIGN_OR_RETURN(operation_, operation_of(request_.task.definition));
+    PB_RETURN_IF_ERROR(choose_operation());
     flop_ = operation_->flop(request_.task.definition, request_.axes);
     PB_ASSIGN_OR_RETURN(inputs_, operation_->inputs(request_.task.definition, request_.axes, seed_,
                                                     threads_, Distribution::mixed));
+    PB_RETURN_IF_ERROR(apply_sources(request_.inputs, inputs_));
     PB_ASSIGN_OR_RETURN(outputs_, make_outputs(request_.task.definition, request_.axes, poison_));
     for (const Tensor& input : inputs_)
       input_hashes_.push_back(hash_hex(std::span<const uint8_t>(input.bytes)));
@@ -265,11 +226,24 @@ class Trial {
     return {};
   }
 
+  Result<void> choose_operation() {
+    if (uses_user_reference(request_.task)) {
+      user_ = std::make_unique<UserReference>(
+          request_.task, request_.inputs,
+          [this](const Problem& problem) { return run_reference(problem, request_, services_); });
+      operation_ = user_.get();
+      return {};
+    }
+    PB_ASSIGN_OR_RETURN(operation_, operation_of(request_.task.definition));
+    return {};
+  }
+
   Result<plan::RunResult> replay(const plan::LaunchPlan& plan, std::vector<Tensor>& outputs,
                                  plan::Ghost ghost) {
     if (ghost == plan::Ghost::none) report(request_, "replay", 0);
     std::vector<device::Binding> bindings;
-    for (Tensor& input : inputs_) bindings.push_back({input.bytes, true, true});
+    for (Tensor& input : inputs_)
+      if (!input.spec.scalar) bindings.push_back({input.bytes, true, true});
     for (Tensor& output : outputs) bindings.push_back({output.bytes, false, false});
     plan::RunOptions options;
     options.ghost = ghost;
@@ -299,9 +273,12 @@ class Trial {
     std::vector<Comparator> comparators;
     double elements = 0, compared = 0, compare_ms = 0;
     for (size_t i = 0; i < outputs_.size(); ++i) {
+      const auto& tolerances = request_.task.calibration.tolerances;
+      const auto tolerance = tolerances.find(outputs_[i].spec.name);
       comparators.emplace_back(outputs_[i].type, outputs_[i].bytes,
                                operation_->view(definition, request_.axes, i),
-                               poison_bits(outputs_[i].type, poison_));
+                               poison_bits(outputs_[i].type, poison_),
+                               tolerance == tolerances.end() ? Tolerance{} : tolerance->second);
       elements += static_cast<double>(outputs_[i].bytes.size() / element_bytes(outputs_[i]));
     }
     Stopwatch watch;
@@ -358,10 +335,12 @@ class Trial {
   }
 
   const EvalRequest& request_;
+  const Services& services_;
   device::Device& device_;
   Verdict& verdict_;
   int threads_;
   const Operation* operation_ = nullptr;
+  std::unique_ptr<Operation> user_;  // where it is the folder's own
   Seed seed_;
   uint16_t poison_ = 0;
   double flop_ = 0;
@@ -383,7 +362,9 @@ Result<cudart::RecordOutcome> plan_of_manifest(const EvalRequest& request,
   manifest.definition = request.task.definition.name;
   manifest.axes = request.axes;
   manifest.sm_count = request.sm_count;
-  PB_ASSIGN_OR_RETURN(manifest.arguments, host_arguments(request.task, request.axes));
+  PB_ASSIGN_OR_RETURN(HostArguments arguments,
+                      host_arguments(request.task.definition, request.axes, request.inputs));
+  manifest.arguments = std::move(arguments.tensors);
   auto outcome = plan_from_manifest(manifest);
   stages.push_back({"manifest", watch.ms(), false});
   return outcome;
@@ -471,7 +452,10 @@ Result<Recording> compile_and_record(const EvalRequest& request, const Services&
   record.definition = request.task.definition.name;
   record.axes = request.axes;
   record.trust = request.trust;
-  PB_ASSIGN_OR_RETURN(record.arguments, host_arguments(request.task, request.axes));
+  PB_ASSIGN_OR_RETURN(HostArguments arguments,
+                      host_arguments(request.task.definition, request.axes, request.inputs));
+  record.arguments = std::move(arguments.tensors);
+  record.scalars = std::move(arguments.scalars);
   Stopwatch watch;
   PB_ASSIGN_OR_RETURN(cudart::RecordOutcome outcome, services.record(record));
   recording.stages.push_back({"record", watch.ms(), false});
@@ -498,7 +482,7 @@ static Result<void> try_held_out(const EvalRequest& request, const Services& ser
   if (recording.verdict) {
     second = std::move(*recording.verdict);
   } else {
-    Trial trial(other, *services.device, second);
+    Trial trial(other, services, second);
     PB_RETURN_IF_ERROR(trial.run(recording.plan, Trial::Depth::values));
   }
   verdict.held_out = HeldOut{other.axes, second.level, second.reason};
@@ -510,11 +494,13 @@ static Result<void> try_held_out(const EvalRequest& request, const Services& ser
 Result<Verdict> evaluate(const EvalRequest& request, const Services& services) {
   Stopwatch total;
   Verdict verdict = start_verdict(request);
-  PB_ASSIGN_OR_RETURN(double flop, task_flop(request.task.definition, request.axes));
+  PB_ASSIGN_OR_RETURN(double flop, task_flop(request.task, request.axes));
   const Candidate& candidate = request.extraction.candidate;
   plan::LaunchPlan plan;
   if (request.extraction.ok && candidate.kind == Candidate::Kind::plan) {
-    if (auto checked = check_plan(request, candidate.plan); !checked.ok())
+    if (auto checked = check_plan(candidate.plan, request.task.definition, request.axes,
+                                  request.inputs, request.arch);
+        !checked.ok())
       return Error{checked.error().kind,
                    fmt::format("{}: {}", candidate.name, checked.error().message)};
     plan = candidate.plan;
@@ -525,15 +511,19 @@ Result<Verdict> evaluate(const EvalRequest& request, const Services& services) {
     verdict.diagnostics = std::move(recording.diagnostics);
     plan = std::move(recording.plan);
   }
-  Trial trial(request, *services.device, verdict);
+  Trial trial(request, services, verdict);
   const auto depth = request.dependence ? Trial::Depth::dependence : Trial::Depth::values;
   if (auto ran = trial.run(plan, depth); !ran.ok()) {
     if (candidate.kind != Candidate::Kind::plan) return ran.error();
     return Error{ran.error().kind, fmt::format("{}: {}", candidate.name, ran.error().message)};
   }
   // A plan has the size that it was recorded with; a published workload is what it is.
+  // Blobs have their sizes, too.
+  const bool from_blobs = std::any_of(
+      request.inputs.begin(), request.inputs.end(),
+      [](const auto& input) { return input.second.kind == InputSource::Kind::safetensors; });
   if (request.held_out && verdict.level == Level::strategy && !request.published_workload &&
-      candidate.kind != Candidate::Kind::plan && flop <= kGhostFlop) {
+      !from_blobs && candidate.kind != Candidate::Kind::plan && flop <= kGhostFlop) {
     PB_RETURN_IF_ERROR(try_held_out(request, services, trial.seed(), verdict));
   }
   return finish_verdict(request, total, verdict);

@@ -26,6 +26,7 @@ struct EvalRequest {
   Task task;
   std::string workload;  // uuid, or "" for sizes given by the user
   AxisValues axes;       // resolved
+  InputSources inputs;   // of the workload: what does not come from the seed
   bool published_workload = false;
   int sm_count = 0;
   std::string arch = "sm_90a";

@@ -70,6 +70,7 @@ Evidence collect_evidence(const Task& task, const std::string& arch, double task
 
 EvidenceDecision decide_evidence(const Task& task, const std::string& arch,
                                  const Evidence& evidence) {
+  if (task.requirements.architectures.empty()) return {true, "", ""};  // any way will do
   auto requirement = task.requirements.architectures.find(arch);
   if (requirement == task.requirements.architectures.end())
     return {false, "instructions-absent",

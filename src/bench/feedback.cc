@@ -62,16 +62,19 @@ void add_numbers(std::string& text, const Correctness& c) {
   if (c.passed) return;
   text += fmt::format("- {}: {} of {} elements miss the 1e-2 rule; ", c.output, c.rule_a_failures,
                       c.total);
-  text += c.bound_noise > 0
-              ? fmt::format(
-                    "the error is {:.3g} times that of honest rounding (allowed {:.3g}), "
-                    "{:.3g} in the worst tile (allowed {:.3g})\n",
-                    c.noise_ratio, c.bound_noise, c.tile_noise_ratio, c.bound_tile_noise)
-              : fmt::format(
-                    "relative Frobenius error {:.3g} (allowed {:.3g}), not correctly "
-                    "rounded {:.2f} % (allowed {:.2f} %)\n",
-                    c.rel_frobenius, c.bound_rel_frobenius, 100 * c.misround_rate,
-                    100 * c.bound_misround);
+  if (c.bound_tolerated > 0)
+    text += c.why + "\n";
+  else
+    text += c.bound_noise > 0
+                ? fmt::format(
+                      "the error is {:.3g} times that of honest rounding (allowed {:.3g}), "
+                      "{:.3g} in the worst tile (allowed {:.3g})\n",
+                      c.noise_ratio, c.bound_noise, c.tile_noise_ratio, c.bound_tile_noise)
+                : fmt::format(
+                      "relative Frobenius error {:.3g} (allowed {:.3g}), not correctly "
+                      "rounded {:.2f} % (allowed {:.2f} %)\n",
+                      c.rel_frobenius, c.bound_rel_frobenius, 100 * c.misround_rate,
+                      100 * c.bound_misround);
   if (c.bad_tiles > 0)
     text += fmt::format("- wrong 16x16 tiles: {} of {}, within rows {}..{} and columns {}..{}\n",
                         c.bad_tiles, c.tiles, c.first_bad_row, c.last_bad_row, c.first_bad_column,

@@ -4,12 +4,14 @@
 #include "bench/inputs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <cstring>
 #include <random>
 #include <thread>
 
+#include "bench/safetensors.h"
 #include "numeric/float_formats.h"
 
 namespace ptxbench::bench {
@@ -82,19 +84,29 @@ void make_row(const RowSource& source, uint64_t row_index, Distribution distribu
   shape_row(distribution, source, first, source.choices.word(4 * row_index + 1), row);
 }
 
-bool has_generator(numeric::DType type) {
-  return numeric::is_floating(type) && type != numeric::DType::float64;
+bool is_supported(numeric::DType type) {
+  switch (type) {
+    case numeric::DType::float64:
+    case numeric::DType::uint64:
+    case numeric::DType::uint32:
+    case numeric::DType::uint16:
+    case numeric::DType::uint8:
+      return false;
+    default:
+      return true;
+  }
 }
 
 Result<Tensor> empty_tensor(const TensorSpec& spec, const AxisValues& axes) {
   Tensor tensor;
   tensor.spec = spec;
   const auto type = numeric::dtype_from_name(spec.dtype);
-  if (!type || !has_generator(*type))
-    return Error{"unsupported",
-                 fmt::format("tensor {}: dtype {} has no generator (known: float32, float16, "
-                             "bfloat16, float8_e4m3fn, float8_e5m2)",
-                             spec.name, spec.dtype)};
+  if (!type || !is_supported(*type))
+    return Error{
+        "unsupported",
+        fmt::format("tensor {}: dtype {} is not supported (known: float32, float16, bfloat16, "
+                    "float8_e4m3fn, float8_e5m2, int64, int32, int16, int8, bool)",
+                    spec.name, spec.dtype)};
   tensor.type = *type;
   PB_ASSIGN_OR_RETURN(tensor.shape, resolve_shape(spec, axes));
   uint64_t elements = 1;
@@ -150,21 +162,95 @@ Result<Seed> parse_seed(const std::string& hex) {
               std::stoull(digits.substr(16), nullptr, 16)};
 }
 
+namespace {
+
+// Error "unsupported" where nobody says which integers are meant.
+Result<void> fill_integers(Tensor& tensor, size_t input, const Seed& seed,
+                           const InputSource& source) {
+  const bool boolean = tensor.type == numeric::DType::boolean;
+  if (!boolean && source.low == source.high)
+    return Error{
+        "unsupported",
+        fmt::format("input {}: random {} needs a range ({{\"type\": \"random\", \"range\": "
+                    "[low, high]}}) or a blob",
+                    tensor.spec.name, tensor.spec.dtype)};
+  const int64_t low = boolean ? 0 : source.low;
+  const uint64_t count = boolean ? 2 : static_cast<uint64_t>(source.high - source.low);
+  const Random random(seed, 16 * input + 1);
+  const size_t element = numeric::dtype_size(tensor.type);
+  for (size_t i = 0; i * element < tensor.bytes.size(); ++i) {
+    const int64_t value = low + static_cast<int64_t>(random.below(i, count));
+    std::memcpy(tensor.bytes.data() + i * element, &value, element);  // little endian
+  }
+  return {};
+}
+
+Error bad_source(const Tensor& tensor, const std::string& message) {
+  return Error{"bad-task", fmt::format("input {}: {}", tensor.spec.name, message)};
+}
+
+Result<void> apply_source(const InputSource& source, Tensor& tensor) {
+  if (source.kind == InputSource::Kind::random) return {};
+  if (source.kind == InputSource::Kind::scalar) {
+    if (!tensor.spec.scalar)
+      return bad_source(tensor, "the workload gives a number for what is a tensor");
+    numeric::store_element(tensor.type, source.value, tensor.bytes.data());
+    return {};
+  }
+  if (tensor.spec.scalar)
+    return bad_source(tensor, "the workload gives a blob for what is a number");
+  PB_ASSIGN_OR_RETURN(SafeTensor blob, read_safetensor(source.path, source.tensor_key));
+  if (blob.dtype != tensor.spec.dtype || blob.shape != tensor.shape)
+    return bad_source(
+        tensor,
+        fmt::format("{} has {}[{}], the definition {}[{}]", source.path.string(), blob.dtype,
+                    fmt::join(blob.shape, ","), tensor.spec.dtype, fmt::join(tensor.shape, ",")));
+  tensor.bytes = std::move(blob.bytes);
+  return {};
+}
+
+}  // namespace
+
+Result<void> apply_sources(const InputSources& sources, std::vector<Tensor>& inputs) {
+  for (Tensor& tensor : inputs) {
+    const auto source = sources.find(tensor.spec.name);
+    if (source != sources.end()) {
+      PB_RETURN_IF_ERROR(apply_source(source->second, tensor));
+    } else if (tensor.spec.scalar) {
+      return bad_source(tensor, "is a number, and the workload gives none");
+    }
+  }
+  return {};
+}
+
 Result<Tensor> make_input(const TensorSpec& spec, const AxisValues& axes, size_t index,
                           const Seed& seed, int threads, Distribution distribution) {
   PB_ASSIGN_OR_RETURN(Tensor tensor, empty_tensor(spec, axes));
+  if (!numeric::is_floating(tensor.type)) {
+    PB_RETURN_IF_ERROR(fill_integers(tensor, index, seed, {}));
+    return tensor;
+  }
   fill(tensor, index, seed, threads, distribution);
   return tensor;
 }
 
 Result<std::vector<Tensor>> make_inputs(const Definition& definition, const AxisValues& axes,
-                                        const Seed& seed, int threads, Distribution distribution) {
+                                        const Seed& seed, int threads, Distribution distribution,
+                                        const InputSources& sources) {
   std::vector<Tensor> tensors;
   for (const TensorSpec& spec : definition.inputs) {
-    PB_ASSIGN_OR_RETURN(Tensor tensor,
-                        make_input(spec, axes, tensors.size(), seed, threads, distribution));
+    PB_ASSIGN_OR_RETURN(Tensor tensor, empty_tensor(spec, axes));
+    const auto found = sources.find(spec.name);
+    const InputSource source = found == sources.end() ? InputSource{} : found->second;
+    if (!spec.scalar && source.kind == InputSource::Kind::random) {
+      if (numeric::is_floating(tensor.type))
+        fill(tensor, tensors.size(), seed, threads, distribution);
+      else
+        PB_RETURN_IF_ERROR(fill_integers(tensor, tensors.size(), seed, source));
+    }
     tensors.push_back(std::move(tensor));
   }
+  PB_RETURN_IF_ERROR(apply_sources(sources, tensors));
   return tensors;
 }
 
@@ -175,7 +261,7 @@ Result<std::vector<Tensor>> make_outputs(const Definition& definition, const Axi
     PB_ASSIGN_OR_RETURN(Tensor tensor, empty_tensor(spec, axes));
     const uint64_t pattern = poison_bits(tensor.type, poison);
     const size_t element = numeric::dtype_size(tensor.type);
-    for (size_t at = 0; at < tensor.bytes.size(); at += element)
+    for (size_t at = 0; at < tensor.bytes.size(); at += element)  // little endian
       std::memcpy(tensor.bytes.data() + at, &pattern, element);
     tensors.push_back(std::move(tensor));
   }
@@ -186,6 +272,7 @@ uint64_t poison_bits(numeric::DType type, uint16_t poison) {
   constexpr uint64_t kE4m3Nan = 0xff, kE5m2Nan = 0xfd;  // conversions give 0x7f
   if (type == numeric::DType::float8_e4m3fn) return kE4m3Nan;
   if (type == numeric::DType::float8_e5m2) return kE5m2Nan;
+  if (numeric::dtype_size(type) == 8) return uint64_t{poison} * 0x0001000100010001u;
   if (numeric::dtype_size(type) == 4) return uint64_t{poison} << 16 | poison;
   return poison;
 }

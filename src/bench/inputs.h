@@ -39,10 +39,16 @@ constexpr int kDistributions = 8;
 const char* name(Distribution distribution);  // "mixed", "one-sign", ...
 
 // Inputs in definition order. In `mixed` 70 % of the rows are normal, 20 % spiky, 10 % one of the
-// remaining kinds. Error "unsupported" for a dtype without a generator.
+// remaining kinds. Integers need a range (InputSource). Errors: "unsupported" for a dtype without a
+// generator, those of apply_sources.
 Result<std::vector<Tensor>> make_inputs(const Definition& definition, const AxisValues& axes,
                                         const Seed& seed, int threads,
-                                        Distribution distribution = Distribution::mixed);
+                                        Distribution distribution = Distribution::mixed,
+                                        const InputSources& sources = {});
+
+// What does not come from the seed: numbers and blobs take the place of what was drawn. Errors:
+// "bad-task" where a blob has another type or shape than the definition, those of read_safetensor.
+Result<void> apply_sources(const InputSources& sources, std::vector<Tensor>& inputs);
 
 // One of them: `index` is its place in the definition.
 Result<Tensor> make_input(const TensorSpec& spec, const AxisValues& axes, size_t index,
@@ -52,7 +58,8 @@ Result<Tensor> make_input(const TensorSpec& spec, const AxisValues& axes, size_t
 Result<std::vector<Tensor>> make_outputs(const Definition& definition, const AxisValues& axes,
                                          uint16_t poison);
 
-// The pattern of an element: a NaN of the type, made from `poison` where it has room for a payload.
+// The pattern of an element: a NaN of the type, made from `poison` where it has room for a payload;
+// integers have no value to spare, so there it is one that is merely unlikely.
 uint64_t poison_bits(numeric::DType type, uint16_t poison);
 
 // A bf16 NaN with a payload drawn from the seed; never one that hardware produces (0x7fff, 0x7fc0,

@@ -1,14 +1,13 @@
 // Reading a task's folder. Every mistake in a user's file becomes one Error that names file and
 // place.
 #include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "base/build_config.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "bench/admission.h"
 #include "bench/task.h"
+#include "bench/task_load.h"
 
 namespace ptxbench::bench {
 namespace {
@@ -55,6 +54,9 @@ Result<TensorSpec> read_tensor(const std::string& name, const JsonRef& json) {
   tensor.name = name;
   PB_ASSIGN_OR_RETURN(JsonRef dtype, json.at("dtype"));
   PB_ASSIGN_OR_RETURN(tensor.dtype, dtype.string());
+  if (tensor.dtype == "float8_e4m3") tensor.dtype = "float8_e4m3fn";  // older datasets
+  tensor.scalar = json.has("shape") && json.json()["shape"].is_null();
+  if (tensor.scalar) return tensor;
   PB_ASSIGN_OR_RETURN(JsonRef shape, json.at("shape"));
   PB_ASSIGN_OR_RETURN(std::vector<JsonRef> dims, shape.elements());
   for (const JsonRef& dim : dims) {
@@ -66,6 +68,19 @@ Result<TensorSpec> read_tensor(const std::string& name, const JsonRef& json) {
     tensor.shape.push_back(std::to_string(size));
   }
   return tensor;
+}
+
+// FlashInfer-Trace allows null where a list may be missing.
+Result<std::vector<std::string>> strings_or_none(const JsonRef& object, const char* member) {
+  std::vector<std::string> result;
+  if (!object.has(member) || object.json()[member].is_null()) return result;
+  PB_ASSIGN_OR_RETURN(JsonRef list, object.at(member));
+  PB_ASSIGN_OR_RETURN(std::vector<JsonRef> items, list.elements());
+  for (const JsonRef& item : items) {
+    PB_ASSIGN_OR_RETURN(std::string text, item.string());
+    result.push_back(std::move(text));
+  }
+  return result;
 }
 
 Result<std::vector<TensorSpec>> read_tensors(const std::string& text, const JsonRef& root,
@@ -91,22 +106,8 @@ Result<Definition> parse_definition(const std::string& text, const std::string& 
   PB_ASSIGN_OR_RETURN(def.op_type, op_type.string());
   PB_ASSIGN_OR_RETURN(def.description, root.string_or("description", ""));
   PB_ASSIGN_OR_RETURN(def.reference, root.string_or("reference", ""));
-  if (root.has("tags")) {
-    PB_ASSIGN_OR_RETURN(JsonRef tags, root.at("tags"));
-    PB_ASSIGN_OR_RETURN(std::vector<JsonRef> items, tags.elements());
-    for (const JsonRef& item : items) {
-      PB_ASSIGN_OR_RETURN(std::string tag, item.string());
-      def.tags.push_back(tag);
-    }
-  }
-  if (root.has("constraints")) {
-    PB_ASSIGN_OR_RETURN(JsonRef constraints, root.at("constraints"));
-    PB_ASSIGN_OR_RETURN(std::vector<JsonRef> items, constraints.elements());
-    for (const JsonRef& item : items) {
-      PB_ASSIGN_OR_RETURN(std::string constraint, item.string());
-      def.constraints.push_back(constraint);
-    }
-  }
+  PB_ASSIGN_OR_RETURN(def.tags, strings_or_none(root, "tags"));
+  PB_ASSIGN_OR_RETURN(def.constraints, strings_or_none(root, "constraints"));
   PB_ASSIGN_OR_RETURN(JsonRef axes, root.at("axes"));
   for (const std::string& key : keys_in_file_order(text, "axes")) {
     PB_ASSIGN_OR_RETURN(JsonRef item, axes.at(key));
@@ -118,7 +119,45 @@ Result<Definition> parse_definition(const std::string& text, const std::string& 
   return def;
 }
 
-Result<Workload> parse_workload(const std::string& line, const std::string& place) {
+Result<InputSource> parse_input(const JsonRef& ref, const std::filesystem::path& blob_root) {
+  InputSource source;
+  PB_ASSIGN_OR_RETURN(JsonRef type_ref, ref.at("type"));
+  PB_ASSIGN_OR_RETURN(std::string type, type_ref.string());
+  if (type == "random") {
+    if (!ref.has("range")) return source;
+    PB_ASSIGN_OR_RETURN(JsonRef range, ref.at("range"));
+    PB_ASSIGN_OR_RETURN(std::vector<JsonRef> ends, range.elements());
+    if (ends.size() != 2) return range.error("expected [low, high), two integers");
+    PB_ASSIGN_OR_RETURN(source.low, ends[0].integer());
+    PB_ASSIGN_OR_RETURN(source.high, ends[1].integer());
+    if (source.low >= source.high) return range.error("expected low < high");
+    return source;
+  }
+  if (type == "scalar") {
+    source.kind = InputSource::Kind::scalar;
+    PB_ASSIGN_OR_RETURN(JsonRef value, ref.at("value"));
+    if (value.json().is_boolean()) {
+      source.value = value.json().get<bool>() ? 1 : 0;
+      return source;
+    }
+    PB_ASSIGN_OR_RETURN(source.value, value.number());
+    return source;
+  }
+  if (type != "safetensors")
+    return type_ref.error(fmt::format(
+        "expected \"random\", \"scalar\" or \"safetensors\", found \"{}\"", type.substr(0, 40)));
+  source.kind = InputSource::Kind::safetensors;
+  PB_ASSIGN_OR_RETURN(JsonRef path, ref.at("path"));
+  PB_ASSIGN_OR_RETURN(std::string file, path.string());
+  PB_ASSIGN_OR_RETURN(JsonRef key, ref.at("tensor_key"));
+  PB_ASSIGN_OR_RETURN(source.tensor_key, key.string());
+  source.path = (blob_root / file).lexically_normal();
+  source.written_path = file;
+  return source;
+}
+
+Result<Workload> parse_workload(const std::string& line, const std::string& place,
+                                const std::filesystem::path& blob_root) {
   PB_ASSIGN_OR_RETURN(Json document, parse_json(line, place));
   JsonRef root(document, place);
   if (root.has("workload")) {  // a FlashInfer trace without evaluation
@@ -134,6 +173,13 @@ Result<Workload> parse_workload(const std::string& line, const std::string& plac
     PB_ASSIGN_OR_RETURN(int64_t value, ref.integer());
     workload.axes.emplace_back(name, value);
   }
+  if (root.has("inputs") && !root.json()["inputs"].is_null()) {
+    PB_ASSIGN_OR_RETURN(JsonRef inputs, root.at("inputs"));
+    PB_ASSIGN_OR_RETURN(auto sources, inputs.members());
+    for (auto& [name, ref] : sources) {
+      PB_ASSIGN_OR_RETURN(workload.inputs[name], parse_input(ref, blob_root));
+    }
+  }
   PB_ASSIGN_OR_RETURN(workload.published, root.boolean_or("published", true));
   if (root.has("device")) {
     PB_ASSIGN_OR_RETURN(JsonRef device, root.at("device"));
@@ -144,7 +190,8 @@ Result<Workload> parse_workload(const std::string& line, const std::string& plac
   return workload;
 }
 
-Result<std::vector<Workload>> parse_workloads(const std::string& text, const std::string& file) {
+Result<std::vector<Workload>> parse_workloads(const std::string& text, const std::string& file,
+                                              const std::filesystem::path& blob_root) {
   std::vector<Workload> workloads;
   size_t begin = 0;
   for (int line_number = 1; begin < text.size(); ++line_number) {
@@ -153,7 +200,7 @@ Result<std::vector<Workload>> parse_workloads(const std::string& text, const std
     begin = end + 1;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     PB_ASSIGN_OR_RETURN(Workload workload,
-                        parse_workload(line, fmt::format("{}:{}", file, line_number)));
+                        parse_workload(line, fmt::format("{}:{}", file, line_number), blob_root));
     workloads.push_back(std::move(workload));
   }
   if (workloads.empty()) return bad_task(file + ": no workloads");
@@ -166,6 +213,8 @@ Result<Requirements> parse_requirements(const std::string& text, const std::stri
   Requirements requirements;
   PB_ASSIGN_OR_RETURN(requirements.compute_type, root.string_or("compute_type", ""));
   PB_ASSIGN_OR_RETURN(requirements.min_flop_share, root.number_or("min_flop_share", 0.9));
+  PB_ASSIGN_OR_RETURN(requirements.flop, root.string_or("flop", ""));
+  if (!root.has("architectures")) return requirements;
   PB_ASSIGN_OR_RETURN(JsonRef archs, root.at("architectures"));
   PB_ASSIGN_OR_RETURN(auto members, archs.members());
   for (auto& [name, ref] : members) {
@@ -197,6 +246,22 @@ Result<void> parse_noise_bounds(const JsonRef& root, Calibration& calibration) {
   return {};
 }
 
+Result<void> parse_tolerances(const JsonRef& root, Calibration& calibration) {
+  if (!root.has("outputs")) return {};
+  PB_ASSIGN_OR_RETURN(JsonRef outputs, root.at("outputs"));
+  PB_ASSIGN_OR_RETURN(auto members, outputs.members());
+  for (auto& [output, ref] : members) {
+    Tolerance t;
+    PB_ASSIGN_OR_RETURN(t.abs, ref.number_or("abs", t.abs));
+    PB_ASSIGN_OR_RETURN(t.rel, ref.number_or("rel", t.rel));
+    PB_ASSIGN_OR_RETURN(t.matched_ratio, ref.number_or("matched_ratio", t.matched_ratio));
+    if (!(t.abs >= 0) || !(t.rel >= 0) || !(t.matched_ratio > 0) || !(t.matched_ratio <= 1))
+      return ref.error("expected abs >= 0, rel >= 0 and 0 < matched_ratio <= 1");
+    calibration.tolerances[output] = t;
+  }
+  return {};
+}
+
 Result<Calibration> parse_calibration(const std::string& text, const std::string& file) {
   PB_ASSIGN_OR_RETURN(Json document, parse_json(text, file));
   JsonRef root(document, file);
@@ -207,9 +272,14 @@ Result<Calibration> parse_calibration(const std::string& text, const std::string
     PB_RETURN_IF_ERROR(parse_noise_bounds(root, calibration));
     return calibration;
   }
+  if (calibration.kind == "tolerance") {
+    PB_RETURN_IF_ERROR(parse_tolerances(root, calibration));
+    return calibration;
+  }
   if (calibration.kind != "single-reduction")
     return kind.error(fmt::format(
-        "expected \"single-reduction\" or \"rounding-noise\", found \"{}\"", calibration.kind));
+        "expected \"single-reduction\", \"rounding-noise\" or \"tolerance\", found \"{}\"",
+        calibration.kind));
   PB_ASSIGN_OR_RETURN(calibration.reduction_axis, root.string_or("reduction_axis", "K"));
   PB_ASSIGN_OR_RETURN(JsonRef bounds, root.at("bounds"));
   PB_ASSIGN_OR_RETURN(calibration.rel_frobenius_factor,
@@ -229,52 +299,38 @@ Result<Calibration> parse_calibration(const std::string& text, const std::string
 
 }  // namespace
 
-Result<TaskSuite> TaskSuite::open(const std::filesystem::path& folder) {
-  TaskSuite suite;
-  suite.folder_ = folder;
-  if (suite.folder_.empty()) {
-    const char* environment = std::getenv("PTXBENCH_TASKS");
-    suite.folder_ =
-        environment && *environment ? std::filesystem::path(environment) : source_dir() / "tasks";
-  }
-  std::error_code error;
-  std::filesystem::directory_iterator entries(suite.folder_, error);
-  if (error)
-    return Error{"io", fmt::format("cannot read the tasks folder {}: {}", suite.folder_.string(),
-                                   error.message())};
-  for (const auto& entry : entries) {
-    if (std::filesystem::exists(entry.path() / "definition.json", error))
-      suite.names_.push_back(entry.path().filename().string());
-  }
-  std::sort(suite.names_.begin(), suite.names_.end());
-  return suite;
-}
-
-Result<Task> TaskSuite::load(const std::string& name) const {
-  if (!std::binary_search(names_.begin(), names_.end(), name)) {
-    std::string near;
-    for (const std::string& other : nearest_names(name, names_))
-      near += (near.empty() ? "; nearest: " : ", ") + other;
-    return Error{"usage", fmt::format("no task named '{}' in {}{}", name, folder_.string(), near)};
-  }
+Result<Task> load_task(const std::string& name, const TaskFiles& files) {
   Task task;
-  task.folder = folder_ / name;
-  auto load_file = [&](const char* file, auto parse, auto* out) -> Result<void> {
-    const std::filesystem::path path = task.folder / file;
+  task.folder = files.extras;
+  task.files = files;
+  auto load_file = [&](const std::filesystem::path& path, auto parse, auto* out) -> Result<void> {
     PB_ASSIGN_OR_RETURN(std::string text, read_task_file(path));
     auto parsed = parse(text, path.string());
     if (!parsed.ok()) return as_bad_task(parsed.error());
     *out = parsed.take();
     return {};
   };
-  PB_RETURN_IF_ERROR(load_file("definition.json", parse_definition, &task.definition));
-  PB_RETURN_IF_ERROR(load_file("workloads.jsonl", parse_workloads, &task.workloads));
-  PB_RETURN_IF_ERROR(load_file("requirements.json", parse_requirements, &task.requirements));
-  PB_RETURN_IF_ERROR(load_file("calibration.json", parse_calibration, &task.calibration));
+  auto load_optional = [&](const char* file, auto parse, auto* out) -> Result<void> {
+    std::error_code error;
+    const std::filesystem::path path = files.extras / file;
+    if (!std::filesystem::exists(path, error)) return {};
+    return load_file(path, parse, out);
+  };
+  PB_RETURN_IF_ERROR(load_file(files.definition, parse_definition, &task.definition));
   if (task.definition.name != name)
     return bad_task(fmt::format("{}: name is '{}' but the folder is '{}'",
-                                (task.folder / "definition.json").string(), task.definition.name,
-                                name));
+                                files.definition.string(), task.definition.name, name));
+  if (!files.workloads.empty()) {
+    auto parse = [&](const std::string& text, const std::string& file) {
+      return parse_workloads(text, file, files.blob_root);
+    };
+    PB_RETURN_IF_ERROR(load_file(files.workloads, parse, &task.workloads));
+  }
+  PB_RETURN_IF_ERROR(load_optional("requirements.json", parse_requirements, &task.requirements));
+  PB_RETURN_IF_ERROR(load_optional("calibration.json", parse_calibration, &task.calibration));
+  std::error_code error;
+  if (std::filesystem::exists(files.extras / "reference.cu", error))
+    task.reference_cu = files.extras / "reference.cu";
   task.file_calibration = task.calibration;
   PB_RETURN_IF_ERROR(load_admission(task));
   return task;

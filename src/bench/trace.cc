@@ -26,6 +26,22 @@ Result<double> read_number(const JsonRef& ref) {
   return ref.error("is no number");
 }
 
+Json source_json(const InputSource& source) {
+  switch (source.kind) {
+    case InputSource::Kind::scalar:
+      return {{"type", "scalar"}, {"value", number(source.value)}};
+    case InputSource::Kind::safetensors:
+      return {{"type", "safetensors"},
+              {"path", source.written_path},
+              {"tensor_key", source.tensor_key}};
+    case InputSource::Kind::random:
+      break;
+  }
+  Json json = {{"type", "random"}};
+  if (source.low < source.high) json["range"] = {source.low, source.high};
+  return json;
+}
+
 Json correctness(const Verdict& v) {
   // Nothing was compared where no output came out: as wrong as can be.
   const double nothing = INFINITY;
@@ -95,10 +111,13 @@ Result<TraceDocument> parse(const JsonRef& root) {
 }  // namespace
 
 Json to_trace(const Verdict& v, const std::vector<std::string>& input_names,
-              const std::string& timestamp) {
+              const std::string& timestamp, const InputSources& sources) {
   Json axes = Json::object(), inputs = Json::object();
   for (const auto& [name, value] : v.axes) axes[name] = value;
-  for (const std::string& name : input_names) inputs[name] = {{"type", "random"}};
+  for (const std::string& name : input_names) {
+    const auto source = sources.find(name);
+    inputs[name] = source_json(source == sources.end() ? InputSource{} : source->second);
+  }
   Json evaluation = {
       {"status", v.status},
       {"environment",

@@ -17,7 +17,7 @@ namespace ptxbench::bench {
 // of a PASSED evaluation is all zeros on the emulator (environment.libs says so), and `correctness`
 // is left out where the status forbids it. What the format has no field for is in the log.
 Json to_trace(const Verdict& verdict, const std::vector<std::string>& input_names,
-              const std::string& timestamp);
+              const std::string& timestamp, const InputSources& sources = {});
 
 struct TraceDocument {
   std::string definition, uuid;

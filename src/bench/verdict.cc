@@ -64,10 +64,11 @@ Json evidence_json(const Evidence& evidence) {
 }
 
 Json correctness_json(const Correctness& c) {
-  // Either the noise counts or the other bounds do.
-  const bool by_noise = c.bound_noise > 0;
+  // Either the noise counts, or the task's own tolerance, or the other bounds do.
+  const bool by_noise = c.bound_noise > 0, by_tolerance = c.bound_tolerated > 0;
   const auto in_noise = [&](double x) { return by_noise ? number(x) : Json(); };
-  const auto in_matrix = [&](double x) { return by_noise ? Json() : number(x); };
+  const auto in_tolerance = [&](double x) { return by_tolerance ? number(x) : Json(); };
+  const auto in_matrix = [&](double x) { return by_noise || by_tolerance ? Json() : number(x); };
   Json worst = Json::array();
   for (const BadElement& e : c.worst)
     worst.push_back({{"index", element_index(c, e.row, e.column)},
@@ -87,6 +88,7 @@ Json correctness_json(const Correctness& c) {
           {"rel_frobenius", number(c.rel_frobenius)},
           {"misround_rate", number(c.misround_rate)},
           {"noise_ratio", in_noise(c.noise_ratio)},
+          {"tolerated_ratio", in_tolerance(c.tolerated_ratio)},
           {"worst_tile",
            {{"index", element_index(c, c.tile_row, c.tile_column)},
             {"rel_frobenius", number(c.tile_rel_frobenius)},
@@ -98,7 +100,8 @@ Json correctness_json(const Correctness& c) {
             {"misround_rate", in_matrix(c.bound_misround)},
             {"tile_misround_rate", in_matrix(c.bound_tile_misround)},
             {"noise_ratio", in_noise(c.bound_noise)},
-            {"tile_noise_ratio", in_noise(c.bound_tile_noise)}}},
+            {"tile_noise_ratio", in_noise(c.bound_tile_noise)},
+            {"tolerated_ratio", in_tolerance(c.bound_tolerated)}}},
           {"bad_tiles", c.bad_tiles},
           {"pattern", c.explanation.text},
           {"pattern_kind", c.explanation.kind},

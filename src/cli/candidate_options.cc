@@ -22,6 +22,9 @@ Error usage(std::string message) { return Error{"usage", std::move(message)}; }
 Result<const bench::Workload*> choose_workload(const CandidateOptions& options,
                                                const bench::Task& task) {
   if (options.workload.empty() && !options.axes.empty()) return nullptr;
+  const bool has_smoke = task.find_workload("smoke") != nullptr;
+  if (options.workload.empty() && !has_smoke && !task.workloads.empty())
+    return &task.workloads.front();
   const std::string name = options.workload.empty() ? "smoke" : options.workload;
   if (const bench::Workload* workload = task.find_workload(name)) return workload;
   std::vector<std::string> known;
@@ -42,6 +45,16 @@ const bench::Workload* published_with(const bench::Task& task, const bench::Axis
   return nullptr;
 }
 
+// Sizes given by hand have no inputs of their own; numbers are those of the task's first workload.
+bench::InputSources inputs_of(const bench::Task& task, const bench::Workload* workload) {
+  if (workload != nullptr) return workload->inputs;
+  bench::InputSources inputs;
+  if (task.workloads.empty()) return inputs;
+  for (const auto& [name, source] : task.workloads.front().inputs)
+    if (source.kind != bench::InputSource::Kind::safetensors) inputs[name] = source;
+  return inputs;
+}
+
 Result<void> settle_size(const CandidateOptions& options, bench::EvalRequest& request) {
   PB_ASSIGN_OR_RETURN(const bench::Workload* workload, choose_workload(options, request.task));
   std::vector<std::pair<std::string, int64_t>> overrides;
@@ -50,6 +63,7 @@ Result<void> settle_size(const CandidateOptions& options, bench::EvalRequest& re
   }
   PB_ASSIGN_OR_RETURN(request.axes,
                       bench::resolve_axes(request.task.definition, workload, overrides));
+  request.inputs = inputs_of(request.task, workload);
   const bench::Workload* published = published_with(request.task, request.axes);
   request.published_workload = published != nullptr;
   if (published != nullptr) {
@@ -58,7 +72,7 @@ Result<void> settle_size(const CandidateOptions& options, bench::EvalRequest& re
     request.workload = workload->uuid;
     request.sm_count = workload->sm_count;
   }
-  PB_ASSIGN_OR_RETURN(double flop, bench::task_flop(request.task.definition, request.axes));
+  PB_ASSIGN_OR_RETURN(double flop, bench::task_flop(request.task, request.axes));
   const bool small = flop <= kSmallFlop;
   request.tensor = small ? plan::TensorMode::hw : plan::TensorMode::f32;
   request.timeout_s = small ? kSmallTimeout : kFullTimeout;
@@ -69,10 +83,13 @@ Result<void> settle_size(const CandidateOptions& options, bench::EvalRequest& re
 
 void add_candidate_options(CLI::App& command, CandidateOptions& options) {
   command.add_option("--task", options.task, "Name of the task (see `ptxbench tasks list`)");
-  command.add_option("--tasks", options.tasks_folder,
-                     "Folder of task folders (default: $PTXBENCH_TASKS, else this repository's)");
-  command.add_option("--workload", options.workload,
-                     "Workload id (default: smoke, or none where --axes gives the size)");
+  command.add_option(
+      "--tasks", options.tasks_folder,
+      "Folder of task folders, or a FlashInfer-Trace dataset (default: $PTXBENCH_TASKS, "
+      "else this repository's)");
+  command.add_option(
+      "--workload", options.workload,
+      "Workload id (default: smoke, else the first; none where --axes gives the size)");
   command.add_option("--axes", options.axes,
                      "Sizes such as M=256,N=512; constant axes can be overridden too");
   command.add_option("--arch", options.arch, "Target architecture")->capture_default_str();
@@ -132,10 +149,10 @@ Result<bench::EvalRequest> make_request(const CandidateOptions& options) {
   PB_ASSIGN_OR_RETURN(bench::TaskSuite suite, bench::TaskSuite::open(options.tasks_folder));
   PB_ASSIGN_OR_RETURN(request.task, suite.load(options.task));
   PB_RETURN_IF_ERROR(settle_size(options, request));
-  if (request.task.requirements.architectures.count(options.arch) == 0) {
+  const auto& required = request.task.requirements.architectures;
+  if (!required.empty() && required.count(options.arch) == 0) {
     std::string known;
-    for (const auto& [arch, requirement] : request.task.requirements.architectures)
-      known += (known.empty() ? "" : ", ") + arch;
+    for (const auto& [arch, requirement] : required) known += (known.empty() ? "" : ", ") + arch;
     return usage(fmt::format("{} states no requirements for architecture '{}' (known: {})",
                              options.task, options.arch, known));
   }

@@ -102,7 +102,7 @@ Result<void> write_trace(const EvalOptions& options, const bench::EvalRequest& r
   std::vector<std::string> inputs;
   for (const bench::TensorSpec& input : request.task.definition.inputs)
     inputs.push_back(input.name);
-  return write_json(options.trace, bench::to_trace(verdict, inputs, now()));
+  return write_json(options.trace, bench::to_trace(verdict, inputs, now(), request.inputs));
 }
 
 // The verdict together with the source that its findings point into.

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/task.h"
+#include "bench/trace_folder.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/tasks_admit.h"
@@ -11,10 +12,13 @@ namespace ptxbench::cli {
 namespace {
 
 struct TasksOptions {
-  std::string folder, name, json;
+  std::string folder, name, json, target;
+  std::vector<std::string> names;
+  bool all = false;
 };
 
 std::string tensor_text(const bench::TensorSpec& tensor) {
+  if (tensor.scalar) return fmt::format("{} {}, a number", tensor.name, tensor.dtype);
   std::string shape;
   for (const std::string& dim : tensor.shape) shape += (shape.empty() ? "" : ",") + dim;
   return fmt::format("{}[{}] {}", tensor.name, shape, tensor.dtype);
@@ -104,6 +108,19 @@ int show(const TasksOptions& options) {
   return kOk;
 }
 
+int export_tasks(const TasksOptions& options) {
+  if (options.all == !options.names.empty())
+    return fail(Error{"usage", "tasks export needs names of tasks or --all"});
+  auto suite = bench::TaskSuite::open(options.folder);
+  if (!suite.ok()) return fail(suite.error());
+  const auto counts = bench::export_trace_folder(
+      *suite, options.all ? suite->names() : options.names, options.target);
+  if (!counts.ok()) return fail(counts.error());
+  print(fmt::format("{}: {} definitions, {} workloads, {} blobs\n", options.target, counts->tasks,
+                    counts->workloads, counts->blobs));
+  return kOk;
+}
+
 }  // namespace
 
 void add_tasks(CLI::App& app, int& exit_code) {
@@ -114,12 +131,21 @@ void add_tasks(CLI::App& app, int& exit_code) {
   CLI::App* show_command =
       command->add_subcommand("show", "One task: tensors, requirements, workloads");
   show_command->add_option("name", options->name, "Name of the task")->required();
+  CLI::App* export_command =
+      command->add_subcommand("export", "Write tasks as a FlashInfer-Trace dataset");
+  export_command->add_option("folder", options->target, "Folder of the dataset")->required();
+  export_command->add_option("names", options->names, "Names of tasks");
+  export_command->add_flag("--all", options->all, "All tasks");
+  export_command->add_option("--tasks", options->folder,
+                             "Folder of task folders, or a FlashInfer-Trace dataset");
   for (CLI::App* sub : {list_command, show_command}) {
-    sub->add_option("--tasks", options->folder, "Folder of task folders");
+    sub->add_option("--tasks", options->folder,
+                    "Folder of task folders, or a FlashInfer-Trace dataset");
     sub->add_option("--json", options->json, "Write JSON to FILE (-: stdout only)");
   }
   add_tasks_admit(*command, exit_code);
   list_command->callback([options, &exit_code] { exit_code = list(*options); });
+  export_command->callback([options, &exit_code] { exit_code = export_tasks(*options); });
   show_command->callback([options, &exit_code] { exit_code = show(*options); });
 }
 

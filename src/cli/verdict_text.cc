@@ -99,6 +99,10 @@ std::string correctness(const bench::Correctness& c, const Style& style) {
     text += row("  worst tile", number(c.tile_noise_ratio), number(c.bound_tile_noise),
                 c.tile_noise_ratio <= c.bound_tile_noise);
     text += fmt::format("  relative Frobenius error {:.3g}\n", c.rel_frobenius);
+  } else if (c.bound_tolerated > 0) {
+    text += row("within the tolerance", percent(c.tolerated_ratio), percent(c.bound_tolerated),
+                c.tolerated_ratio >= c.bound_tolerated);
+    text += fmt::format("  relative Frobenius error {:.3g}\n", c.rel_frobenius);
   } else {
     text += row("relative Frobenius", number(c.rel_frobenius), number(c.bound_rel_frobenius),
                 c.rel_frobenius <= c.bound_rel_frobenius);

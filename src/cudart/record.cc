@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "base/build_config.h"
 #include "base/files.h"
 #include "base/temp_dir.h"
+#include "cudart/host/tvm_abi.h"
 #include "cudart/merge.h"
 #include "sandbox/sandbox.h"
 #include "toolchain/elf.h"
@@ -212,6 +214,16 @@ Result<Setup> prepare(const RecordRequest& request, const KernelTable& table) {
   for (const TensorArgument& argument : request.arguments) {
     PB_ASSIGN_OR_RETURN(wire::ArgumentInfo info, describe(argument));
     wire.arguments.push_back(std::move(info));
+  }
+  for (const ScalarArgument& scalar : request.scalars) {
+    using Kind = ScalarArgument::Kind;
+    const bool floating = scalar.kind == Kind::floating;
+    wire.scalars.push_back({scalar.position,
+                            floating                       ? tvm_abi::kFloat
+                            : scalar.kind == Kind::boolean ? tvm_abi::kBool
+                                                           : tvm_abi::kInt,
+                            floating ? std::bit_cast<uint64_t>(scalar.value)
+                                     : static_cast<uint64_t>(static_cast<int64_t>(scalar.value))});
   }
   return setup;
 }

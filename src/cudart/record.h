@@ -24,6 +24,12 @@ struct TensorArgument {
 
 uint64_t byte_size(const TensorArgument& argument);  // of the tensor; 0 for an unknown dtype
 
+struct ScalarArgument {
+  uint32_t position = 0;  // among all arguments, tensors and numbers
+  enum class Kind { integer, boolean, floating } kind = Kind::floating;
+  double value = 0;  // integers are exact up to 2^53
+};
+
 struct RecordRequest {
   std::filesystem::path host_library;
   std::string ptx;
@@ -34,7 +40,8 @@ struct RecordRequest {
   int sm_count = 0;  // what host code is told instead of the profile's own; 0 = the profile's
   std::string definition;
   std::vector<std::pair<std::string, int64_t>> axes;
-  std::vector<TensorArgument> arguments;  // inputs in definition order, then outputs
+  std::vector<TensorArgument> arguments;  // tensors: inputs in definition order, then outputs
+  std::vector<ScalarArgument> scalars;    // by ascending position
   double timeout_s = 10;
   uint64_t memory_bytes = uint64_t{2} << 30;
   bool trust = false;

@@ -37,6 +37,12 @@ std::vector<uint8_t> write_request(const Request& r) {
     w.put(a.bytes);
     w.put_bytes(a.host_bytes.data(), a.host_bytes.size());
   }
+  w.put(static_cast<uint32_t>(r.scalars.size()));
+  for (const ScalarInfo& scalar : r.scalars) {
+    w.put(scalar.position);
+    w.put(scalar.type_index);
+    w.put(scalar.bits);
+  }
   return w.bytes();
 }
 
@@ -74,6 +80,12 @@ bool read_request(const std::vector<uint8_t>& bytes, Request* r) {
     a.bytes = in.get<uint64_t>();
     const std::string_view host = in.get_bytes();
     a.host_bytes.assign(host.begin(), host.end());
+  }
+  for (uint32_t n = in.get<uint32_t>(); n > 0 && in.ok(); --n) {
+    ScalarInfo& scalar = r->scalars.emplace_back();
+    scalar.position = in.get<uint32_t>();
+    scalar.type_index = in.get<int32_t>();
+    scalar.bits = in.get<uint64_t>();
   }
   return in.ok() && in.at_end();
 }

@@ -15,7 +15,7 @@ namespace ptxbench::cudart::wire {
 
 constexpr uint32_t kRequestMagic = 0x51584250;    // "PBXQ"
 constexpr uint32_t kRecordingMagic = 0x52584250;  // "PBXR"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 // Each record of a recording is {u8 kind, u32 payload bytes, payload}.
 enum class Kind : uint8_t {
@@ -160,6 +160,13 @@ struct ArgumentInfo {
   std::vector<uint8_t> host_bytes;  // may be empty
 };
 
+// A number among the arguments.
+struct ScalarInfo {
+  uint32_t position = 0;   // among all arguments
+  int32_t type_index = 0;  // TVMFFITypeIndex
+  uint64_t bits = 0;       // int64 or double
+};
+
 struct Request {
   std::string library;        // candidate's shared object
   std::string tvm_ffi;        // libtvm_ffi.so to load first; may be empty
@@ -171,7 +178,8 @@ struct Request {
   uint32_t sm_count = 0;      // 0: the profile's
   uint64_t clock_skew_s = 0;  // added to every clock that host code can ask
   std::vector<KernelInfo> kernels;
-  std::vector<ArgumentInfo> arguments;
+  std::vector<ArgumentInfo> arguments;  // tensors
+  std::vector<ScalarInfo> scalars;      // by ascending position
 };
 
 std::vector<uint8_t> write_request(const Request& request);

@@ -19,8 +19,8 @@ TaskSuite suite() {
 AdmitRequest small_request() {
   AdmitRequest request;
   request.task = suite().load("gemm_n128_k2048").take();
-  request.task.workloads = {{"small", {{"M", 70}, {"N", 48}, {"K", 512}}, false, 1},
-                            {"published", {{"M", 200}, {"N", 96}, {"K", 640}}, true, 0}};
+  request.task.workloads = {{"small", {{"M", 70}, {"N", 48}, {"K", 512}}, {}, false, 1},
+                            {"published", {{"M", 200}, {"N", 96}, {"K", 640}}, {}, true, 0}};
   request.seed = {3, 4};
   request.date = "2000-01-01";
   request.threads = 2;

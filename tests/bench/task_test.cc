@@ -159,9 +159,15 @@ TEST_F(UserTask, BadWorkloadLine) {
   edit("workloads.jsonl", "\"uuid\": \"smoke-m70\"", "\"uuid\": 4");
   expect_error("workloads.jsonl:2");
 }
-TEST_F(UserTask, MissingFile) {
-  std::filesystem::remove(folder_.path() / "mine/calibration.json");
-  expect_error("calibration.json");
+TEST_F(UserTask, WhatIsMissingHasADefault) {
+  for (const char* file : {"calibration.json", "requirements.json", "workloads.jsonl"})
+    std::filesystem::remove(folder_.path() / "mine" / file);
+  const auto task = load();
+  ASSERT_TRUE(task.ok()) << task.error().message;
+  EXPECT_EQ(task->calibration.kind, "tolerance");
+  EXPECT_TRUE(task->requirements.architectures.empty());
+  EXPECT_TRUE(task->workloads.empty());
+  EXPECT_NE(task->admission, AdmissionState::admitted);
 }
 TEST_F(UserTask, NoHonestMeasurement) {
   edit("calibration.json", "\"points\"", "\"dots\"");

@@ -97,7 +97,12 @@ TEST_F(Cli, DoctorAndTasks) {
   EXPECT_EQ(run({"doctor", "--json", json}).exit_code, 0);
   EXPECT_TRUE(parse_json(read_file(json).take())->contains("tools"));
   EXPECT_EQ(run({"tasks", "list", "--json", json}).exit_code, 0);
-  EXPECT_EQ(parse_json(read_file(json).take())->size(), 31u);
+  size_t folders = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(PTXBENCH_SOURCE_DIR) / "tasks"))
+    folders += entry.is_directory();
+  EXPECT_GE(folders, 31u);
+  EXPECT_EQ(parse_json(read_file(json).take())->size(), folders);
   const ProcessResult show = run({"tasks", "show", "gemm_n7168_k5120"});
   EXPECT_EQ(show.exit_code, 0);
   EXPECT_NE(show.out.find("94920358-01a8-4c5b-9209-3103fd490e94"), std::string::npos);

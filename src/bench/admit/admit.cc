@@ -51,7 +51,7 @@ class Admitting {
     result_.forms = forms_of(task_, battery_, request_.sample);
     if (battery_.honest.size() < 2)
       result_.failures.push_back("there are fewer than two honest implementations to try");
-    PB_ASSIGN_OR_RETURN(result_.digest, task_digest(task_.folder));
+    PB_ASSIGN_OR_RETURN(result_.digest, task_digest(task_.files));
     for (int d = 0; d < kDistributions; ++d)
       if (!request_.sample || d < 3) {
         const Distribution distribution = static_cast<Distribution>(d);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "bench/admit/battery.h"
+#include "bench/expression.h"
 #include "numeric/dtype.h"
 
 namespace ptxbench::bench {
@@ -84,6 +85,26 @@ Result<const Operation*> operation_of(const Definition& definition) {
 Result<double> task_flop(const Definition& definition, const AxisValues& axes) {
   PB_ASSIGN_OR_RETURN(const Operation* operation, operation_of(definition));
   return operation->flop(definition, axes);
+}
+
+Result<double> declared_flop(const Task& task, const AxisValues& axes) {
+  if (task.requirements.flop.empty()) return 0.0;
+  const Names names(axes.begin(), axes.end());
+  const auto value = evaluate_expression(task.requirements.flop, names);
+  if (!value.ok() || *value < 0)
+    return Error{"bad-task",
+                 fmt::format("{}: flop \"{}\": {}", task.definition.name, task.requirements.flop,
+                             value.ok() ? "is negative" : value.error().message)};
+  return static_cast<double>(*value);
+}
+
+Result<double> task_flop(const Task& task, const AxisValues& axes) {
+  auto operation = operation_of(task.definition);
+  if (operation.ok()) return (*operation)->flop(task.definition, axes);
+  if (!task.reference_cu.empty()) return declared_flop(task, axes);
+  if (operation.error().kind != "unsupported") return operation.error();
+  return Error{"unsupported", operation.error().message +
+                                  "; a reference.cu beside the task would say what is right"};
 }
 
 Result<double> task_bytes(const Definition& definition, const AxisValues& axes) {

@@ -71,6 +71,11 @@ Result<const Operation*> operation_of(const Definition& definition);
 
 // Of the operation, with its errors.
 Result<double> task_flop(const Definition& definition, const AxisValues& axes);
+// The same; where the folder's reference decides, what requirements.json declares (declared_flop).
+Result<double> task_flop(const Task& task, const AxisValues& axes);
+
+// Of requirements.json; 0 where it declares none. Error "bad-task".
+Result<double> declared_flop(const Task& task, const AxisValues& axes);
 
 // Bytes of all inputs and outputs, each once: what has to move at least.
 Result<double> task_bytes(const Definition& definition, const AxisValues& axes);

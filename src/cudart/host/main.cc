@@ -113,7 +113,12 @@ int call_entry(void* library, const wire::Request& request,
   }
   std::vector<tvm_abi::Tensor> tensors(request.arguments.size());
   std::vector<std::vector<int64_t>> strides(tensors.size());
-  std::vector<tvm_abi::Any> arguments(tensors.size());
+  std::vector<tvm_abi::Any> arguments;
+  auto scalar = request.scalars.begin();
+  const auto add_scalars = [&] {
+    for (; scalar != request.scalars.end() && scalar->position == arguments.size(); ++scalar)
+      arguments.push_back({.type_index = scalar->type_index, .padding = 0, .bits = scalar->bits});
+  };
   for (size_t i = 0; i < tensors.size(); ++i) {
     const wire::ArgumentInfo& a = request.arguments[i];
     strides[i].resize(a.shape.size());
@@ -126,8 +131,11 @@ int call_entry(void* library, const wire::Request& request,
                   .shape = a.shape.data(),
                   .strides = strides[i].data(),
                   .byte_offset = 0};
-    arguments[i] = {.type_index = tvm_abi::kDLTensorPtr, .padding = 0, .pointer = &tensors[i]};
+    add_scalars();
+    arguments.push_back(
+        {.type_index = tvm_abi::kDLTensorPtr, .padding = 0, .pointer = &tensors[i]});
   }
+  add_scalars();
   tvm_abi::Any result{};
   clear_stack();
   const int status =

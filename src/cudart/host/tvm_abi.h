@@ -6,13 +6,16 @@
 
 namespace ptxbench::cudart::tvm_abi {
 
-constexpr int32_t kDLTensorPtr = 7;  // TVMFFITypeIndex
-constexpr int32_t kCuda = 2;         // DLDeviceType
+constexpr int32_t kInt = 1, kBool = 2, kFloat = 3, kDLTensorPtr = 7;  // TVMFFITypeIndex
+constexpr int32_t kCuda = 2;                                          // DLDeviceType
 
 struct Any {
   int32_t type_index;
   uint32_t padding;
-  void* pointer;
+  union {
+    void* pointer;
+    uint64_t bits;  // int64, double, or 0 and 1
+  };
 };
 static_assert(sizeof(Any) == 16);
 
