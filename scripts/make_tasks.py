@@ -8,10 +8,11 @@ The folders are checked in; run this again after changing a table or a module an
 import argparse
 import sys
 
-from task_families import attention, fp8_attention, fp8_gemm, gemm
+from task_families import attention, fp8_attention, fp8_gemm, gdn, gemm, serving
 from task_families.common import TASKS
 
-FAMILIES = {"gemm": gemm, "attention": attention, "fp8_gemm": fp8_gemm, "fp8_attention": fp8_attention}
+FAMILIES = {"gemm": gemm, "attention": attention, "fp8_gemm": fp8_gemm, "fp8_attention": fp8_attention,
+            "serving": serving, "gdn": gdn}
 
 
 def main():

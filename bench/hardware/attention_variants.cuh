@@ -39,6 +39,12 @@ cudaError_t run_forward(const AttentionTensors& t) {
       {t.q, t.k, t.v, t.o}, {t.lse, t.heads, t.seq, 1 / std::sqrt(float(HEAD_DIM))}, sm_count, 0);
 }
 
+template <typename Config>
+cudaError_t run_forward_unspecialised(const AttentionTensors& t) {
+  return ptxbench::sm90::launch_attention_forward_unspecialised_config<Config>(
+      {t.q, t.k, t.v, t.o}, {t.lse, t.heads, t.seq, 1 / std::sqrt(float(HEAD_DIM))}, 0);
+}
+
 inline cudaError_t run_forward_mma(const AttentionTensors& t) {
   auto in = [](const void* p) { return static_cast<const __nv_bfloat16*>(p); };
   return ptxbench::sm80::launch_attention_forward_mma<HEAD_DIM, HEAD_CAUSAL>(
@@ -50,6 +56,9 @@ inline cudaError_t run_forward_mma(const AttentionTensors& t) {
 inline std::vector<Variant> forward_variants() {
   return {
     {"wgmma", run_forward<ptxbench::sm90::AttentionForwardChoice<HEAD_DIM, HEAD_CAUSAL>::Config>},
+        {"wgmma unspecialised",
+         run_forward_unspecialised<
+             ptxbench::sm90::UnspecialisedForwardChoice<HEAD_DIM, HEAD_CAUSAL>::Config>},
         {"mma.sync", run_forward_mma},
 #if defined(ALL_TILES) && HEAD_DIM == 128
         {"wgmma n128 no token",
@@ -62,9 +71,22 @@ inline std::vector<Variant> forward_variants() {
 }
 
 #if HEAD_DIM <= 128
-template <bool Deterministic>
-cudaError_t run_backward(const AttentionTensors& t) {
-  return ptxbench::sm90::launch_attention_backward<HEAD_DIM, HEAD_CAUSAL, Deterministic>(
+inline cudaError_t run_backward(const AttentionTensors& t) {
+  return ptxbench::sm90::launch_attention_backward<HEAD_DIM, HEAD_CAUSAL>(
+      {t.q, t.k, t.v, t.o, t.d_o, t.lse, t.d_q, t.d_k, t.d_v},
+      {static_cast<float*>(t.workspace), t.heads, t.seq, 1 / std::sqrt(float(HEAD_DIM))}, 0);
+}
+
+template <typename Config>
+cudaError_t run_backward_config(const AttentionTensors& t) {
+  return ptxbench::sm90::launch_attention_backward_config<Config>(
+      {t.q, t.k, t.v, t.o, t.d_o, t.lse, t.d_q, t.d_k, t.d_v},
+      {static_cast<float*>(t.workspace), t.heads, t.seq, 1 / std::sqrt(float(HEAD_DIM))}, 0);
+}
+
+template <typename Keys, typename Queries>
+cudaError_t run_backward_split(const AttentionTensors& t) {
+  return ptxbench::sm90::launch_attention_backward_split_config<Keys, Queries>(
       {t.q, t.k, t.v, t.o, t.d_o, t.lse, t.d_q, t.d_k, t.d_v},
       {static_cast<float*>(t.workspace), t.heads, t.seq, 1 / std::sqrt(float(HEAD_DIM))}, 0);
 }
@@ -78,10 +100,32 @@ inline cudaError_t run_backward_mma(const AttentionTensors& t) {
       0);
 }
 
+using SplitChoice = ptxbench::sm90::BackwardSplitChoice<HEAD_DIM, HEAD_CAUSAL>;
+
 inline std::vector<Variant> backward_variants() {
-  return {{"backward wgmma", run_backward<false>},
-          {"backward wgmma deterministic", run_backward<true>},
-          {"backward mma.sync", run_backward_mma}};
+  using namespace ptxbench::sm90;
+  constexpr int kDim = HEAD_DIM;
+  constexpr bool kCausal = HEAD_CAUSAL;
+  (void)kDim, (void)kCausal;
+  return {
+    {"backward wgmma", run_backward},
+        {"backward split", run_backward_split<SplitChoice::Keys, SplitChoice::Queries>},
+#if defined(ALL_TILES)
+        {"backward split, queries n64",
+         run_backward_split<SplitChoice::Keys, BackwardQueriesConfig<kDim, 64, 2, 3, kCausal>>},
+#if HEAD_DIM == 64
+        {"backward split, queries 3 x n64",
+         run_backward_split<SplitChoice::Keys, BackwardQueriesConfig<kDim, 64, 3, 3, kCausal>>},
+#endif
+#if HEAD_DIM <= 96
+        {"backward not ahead",
+         run_backward_config<AttentionBackwardConfig<kDim, 64, 2, kCausal, false>>},
+#endif
+#endif
+    {
+      "backward mma.sync", run_backward_mma
+    }
+  };
 }
 #else
 inline std::vector<Variant> backward_variants() { return {}; }

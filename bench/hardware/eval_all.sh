@@ -1,21 +1,31 @@
 #!/bin/bash
 # Everything the GPU path claims, on a card, from a folder that package_gpu.sh made: labels of all
 # example candidates against the emulator's, timing against itself and against an independent program,
-# speed-ups at full size. Prints tables for docs/hardware-results.md; exit 0 only if all is as it must be.
+# speed-ups of the project's kernels at published sizes, instructions in hardware counters, trouble.
+#   eval_all.sh [candidates] [ratio] [kernels] [counters] [trouble]       all without arguments
+# Prints tables for docs/hardware-results.md; exit 0 only if all is as it must be.
 cd "$(dirname "$0")" || exit 2
 here=$PWD out=${OUT:-$PWD/out}
 mkdir -p "$out"
 chmod +x bin/*
 export LD_LIBRARY_PATH=$here/lib:${LD_LIBRARY_PATH:-} PTXBENCH_BUILD_DIR=$here PTXBENCH_SOURCE_DIR=$here
 : "${PTXBENCH_CUBLASLT:=$(find /usr/local/cuda*/ /opt -name libcublasLt.so.13 2>/dev/null | head -1)}"
-export PTXBENCH_CUBLASLT
-export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$(dirname "$PTXBENCH_CUBLASLT")
+# cuDNN comes with PyTorch's wheels or lies where the loader looks; it needs the CUDA runtime and NVRTC.
+wheels=$(python3 -c 'import nvidia; print(list(nvidia.__path__)[0])' 2>/dev/null)
+first() { find ${wheels:+"$wheels"} /usr/local/cuda*/ /opt -name "$1" 2>/dev/null | head -1; }
+: "${PTXBENCH_CUDNN:=$(first libcudnn.so.9)}"
+CUDNN_FRONTEND_CUDART_LIB_NAME=$(first libcudart.so.13)
+export PTXBENCH_CUBLASLT PTXBENCH_CUDNN CUDNN_FRONTEND_CUDART_LIB_NAME
+for library in "$PTXBENCH_CUBLASLT" "$PTXBENCH_CUDNN" "$CUDNN_FRONTEND_CUDART_LIB_NAME" "$(first libnvrtc.so.13)"; do
+  [ -n "$library" ] && LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$(dirname "$library")
+done
+export LD_LIBRARY_PATH
 bad=0
-stages=${*:-candidates ratio sizes}
+stages=${*:-candidates ratio kernels counters trouble}
 date -u +%F
 nvidia-smi --query-gpu=name,driver_version,vbios_version --format=csv,noheader
 evaluate() {  # evaluate PLAN ARGUMENTS...: the verdict goes to $out/PLAN.json
-  timeout 150 bin/ptxbench eval --device cuda --tasks tasks --quiet --plan "plans/$1.plan" \
+  timeout 90 bin/ptxbench eval --device cuda --tasks tasks --quiet --plan "plans/$1.plan" \
     --json "$out/$1.json" "${@:2}" >"$out/$1.txt" 2>&1
 }
 
@@ -26,7 +36,7 @@ for plan in plans/*.smoke.plan; do
   name=$(basename "$plan" .plan)
   [ "$name" = wrong_tx_count.cu.smoke ] && continue
   while [ "$(jobs -rp | wc -l)" -ge 3 ]; do sleep 0.05; done
-  evaluate "$name" --task gemm_n7168_k5120 --workload smoke --groups 1 &
+  evaluate "$name" --task gemm_n7168_k5120 --workload smoke --launches 2 &
 done
 wait
 evaluate wrong_tx_count.cu.smoke --task gemm_n7168_k5120 --workload smoke --timeout 4
@@ -67,6 +77,70 @@ sys.exit(bad)
 PY
 ;; esac
 
+case $stages in *kernels*)
+echo "== kernels at published sizes against the libraries"
+# plans.txt: plan, task, sizes, launches. The most telling first; none begins after so many seconds.
+last_start=${EVAL_SECONDS:-370}
+printf '%-34s %5s %8s %8s %24s %5s %17s %7s %7s %3s\n' candidate level ms library 'speed-up [95 %]' light 'end to end ms' verified sites s
+while read -r _ plan task axes launches; do
+  if [ $SECONDS -gt "$last_start" ]; then echo "$plan: not run, out of time" && bad=1 && continue; fi
+  evaluate "$plan" --task "$task" --axes "$axes" --launches "$launches"
+  python3 - "$out/$plan" <<'PY' || bad=1
+import json, sys
+name = sys.argv[1].split("/")[-1]
+try:
+    v = json.load(open(sys.argv[1] + ".json"))
+except Exception:
+    print(f"{name:34} NO VERDICT: {open(sys.argv[1] + '.txt').read().strip().splitlines()[-1:]}")
+    sys.exit(1)
+p = v["performance"]
+if not p:
+    print(f"{name:34} {v['level']:5} {v['reason']}: {v['message'][:150]}")
+    sys.exit(not name.startswith("naive_simt"))
+ms = lambda x: "      --" if x is None else f"{x:8.4f}"
+interval = "--" if p["speedup"] is None else "{:.4f} [{:.4f}, {:.4f}]".format(p["speedup"], *p["speedup_interval"])
+# Instructions of required families that can be reached in the machine code that was loaded.
+sites = [e["machine_sites"] for e in v["evidence"]["families"].values() if e["required"]]
+print(f"{name:34} {v['level']:5} {ms(p['candidate_ms'])} {ms(p['baseline_ms'])} {interval:>24} {p['speed_of_light']:5.2f} "
+      f"{ms(p['candidate_end_to_end_ms'])} {ms(p['baseline_end_to_end_ms'])} {p['verified']:3}/{p['launches']:<3} "
+      f"{'+'.join(str(n) for n in sites):>7} {v['total_ms'] / 1000:3.0f}  {(p['baseline'] or '')[:28]}")
+for n in v["notes"]:
+    if n.startswith(("no baseline", "the machine code")):
+        print("    ", n[:200])
+sys.exit(p["verified"] != p["launches"] or not sites or not all(sites))
+PY
+done < <(awk '{key = 5} /d128.*S4096/ {key = 1} /gemm_bf16/ {key = 2} /^fp8_gemm/ {key = 3} /^fp8_mha/ {key = 4} {print key, $0}' plans.txt | sort -s -k1,1n)
+;; esac
+
+case $stages in *counters*)
+echo "== warp instructions of the tensor cores: hardware counter against the count by instrumentation"
+ncu=$(command -v ncu || find /opt/nvidia -name ncu -type f 2>/dev/null | head -1)
+counter=sm__inst_executed_pipe_tensor_op_gmma.sum
+while read -r plan task kernel; do
+  evaluate "$plan" --task "$task" --workload smoke --launches 1
+  timeout 60 "$ncu" --target-processes all --kernel-name-base function -k "$kernel" --launch-count 1 --csv --metrics $counter \
+    bin/ptxbench eval --device cuda --tasks tasks --quiet --plan "plans/$plan.plan" --task "$task" --workload smoke --launches 1 \
+    >"$out/$plan.ncu" 2>&1
+  python3 - "$out/$plan" $counter <<'PY' || bad=1
+import csv, json, sys
+counted = json.load(open(sys.argv[1] + ".json"))["evidence"]["families"]["wgmma.mma_async"]["warps"]
+rows = [r for r in csv.reader(open(sys.argv[1] + ".ncu")) if sys.argv[2] in r]
+measured = int(rows[0][-1].replace(",", "")) if rows else None
+print(f"{sys.argv[1].split('/')[-1]:28} counter {measured}, instrumented {counted}: {'equal' if measured == counted else 'DIFFERENT' if rows else 'no counter read'}")
+sys.exit(measured != counted)
+PY
+done <<'END'
+gemm_bf16.md.smoke gemm_n7168_k5120 gemm
+mha_with_lse_d128.counters mha_with_lse_d128 attention_forward_kernel
+mha_bwd_d128.counters mha_bwd_d128 attention_backward_kernel
+fp8_gemm_nt_1d2d.counters fp8_gemm_nt_1d2d_n4096_k7168 fp8_gemm_kernel
+END
+;; esac
+
+case $stages in *trouble*)
+echo "== trouble"
+python3 eval_trouble.py bin/ptxbench plans tasks "$out" || bad=1
+;; esac
 case $stages in *ratio*)
 echo "== what is equal must be timed equal (4 groups, 48 pairs)"
 bin/gpu_ratio same plans/gemm_bf16.md.M8192.plan || bad=1
@@ -75,37 +149,5 @@ bin/gpu_ratio library 8192 7168 5120 bin/cublaslt_alone || bad=1
 bin/gpu_ratio library 4096 4096 4096 bin/cublaslt_alone || bad=1
 ;; esac
 
-case $stages in *sizes*)
-echo "== speed-up over cuBLASLt"
-evaluate gemm_bf16.md.M8192 --task gemm_n7168_k5120 --axes M=8192
-evaluate gemm_bf16.md.M972 --task gemm_n7168_k5120 --axes M=972
-for plan in gemm_bf16.md gemm_ptx.ptx naive_simt.cu; do
-  evaluate $plan.M4096 --task gemm_n4096_k4096 --axes M=4096
-done
-python3 - "$out" <<'PY' || bad=1
-import glob, json, os, sys
-bad = 0
-print(f"{'candidate':24} {'level, reason':24} {'ms':>8} {'library':>8} {'speed-up [95 %]':>24} {'of light':>8} {'end to end ms':>20} {'verified':>9}")
-for path in sorted(glob.glob(sys.argv[1] + "/*.M*.txt")):
-    name = os.path.basename(path)[:-4]
-    try:
-        v = json.load(open(path[:-4] + ".json"))
-        p = v["performance"]
-        head = f"{name:24} {str(v['level']) + ', ' + v['reason']:24}"
-    except Exception:
-        print(f"{name:24} NO VERDICT: {open(path).read().strip().splitlines()[-1:]}")
-        bad = 1
-        continue
-    if not p:
-        print(head, v["message"])
-        continue
-    lo, hi = p["speedup_interval"]
-    print(f"{head} {p['candidate_ms']:8.4f} {p['baseline_ms']:8.4f} {p['speedup']:8.4f} [{lo:.4f}, {hi:.4f}] "
-          f"{p['speed_of_light']:7.2f} {p['candidate_end_to_end_ms']:9.4f} {p['baseline_end_to_end_ms']:9.4f} "
-          f"{p['verified']:4}/{p['launches']}")
-    print(f"    {p['baseline']}; floor {p['floor_ms']:.4f} ms; empty launch {p['empty_launch_ms']:.4f} ms; clocks {p['clocks']}; causes {p['causes']}")
-sys.exit(bad)
-PY
-;; esac
 [ $bad -eq 0 ] && echo "ALL AS IT MUST BE" || echo "NOT ALL AS IT MUST BE"
 exit $bad

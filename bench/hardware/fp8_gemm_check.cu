@@ -1,6 +1,7 @@
 // Checks and times the block-scaled FP8 GEMMs against fp64 sums of the definition.
 //   fp8_gemm_check check M N K     whole matrix
 //   fp8_gemm_check time M N K      medians, L2 flushed before every run
+// Compiled with -DSCALE_ROWS_B=1: the 1D1D form, a scale for each row of B.
 // Exit 0: all right, 1: wrong values, 2: error.
 
 #include <cuda_fp8.h>
@@ -14,7 +15,16 @@
 #include "../../kernels/sm_90a/fp8_gemm_launch.cuh"
 #include "check.cuh"
 
+#ifndef SCALE_ROWS_B
+#define SCALE_ROWS_B 0
+#endif
+
 namespace {
+
+constexpr bool kRowsB = SCALE_ROWS_B;
+constexpr const char* kForm = kRowsB ? "1D1D" : "1D2D";
+
+int scales_b(int n) { return kRowsB ? n : (n + 127) / 128; }
 
 using ptxbench::sm90::Fp8GemmConfig;
 using ptxbench::sm90::GemmShape;
@@ -71,7 +81,7 @@ __global__ void verify(Problem p, Deviation* out) {
     for (int c = 0; c < 128; ++c) part = fmaf(tile_a[y][c], tile_b[x][c], part);
     if (row < p.shape.m && column < p.shape.n) {
       sum += double(part) * p.scale_a[size_t(row) * blocks + block] *
-             p.scale_b[size_t(column / 128) * blocks + block];
+             p.scale_b[size_t(kRowsB ? column : column / 128) * blocks + block];
     }
   }
   if (row >= p.shape.m || column >= p.shape.n) return;
@@ -93,12 +103,19 @@ template <typename Config, int Group>
 cudaError_t run(const Problem& p) {
   int sm_count = 0;
   cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, 0);
-  return ptxbench::sm90::launch_fp8_gemm_config<Config>(p.a, p.b, p.d, {p.scale_a, p.scale_b},
-                                                        p.shape, sm_count, Group, 0);
+  return ptxbench::sm90::launch_fp8_gemm_config<Config>(
+      p.a, p.b, p.d, {p.scale_a, p.scale_b, p.shape.n}, p.shape, sm_count, Group, 0);
+}
+
+template <int Stages>
+cudaError_t run_unspecialised(const Problem& p) {
+  return ptxbench::sm90::launch_fp8_gemm_unspecialised_config<
+      ptxbench::sm90::UnspecialisedFp8Config<Stages, kRowsB>>(
+      p.a, p.b, p.d, {p.scale_a, p.scale_b, p.shape.n}, p.shape, 0);
 }
 
 cudaError_t run_mma(const Problem& p) {
-  return ptxbench::sm80::launch_fp8_gemm_mma(
+  return ptxbench::sm80::launch_fp8_gemm_mma<kRowsB>(
       {reinterpret_cast<const uint8_t*>(p.a), reinterpret_cast<const uint8_t*>(p.b), p.scale_a,
        p.scale_b, p.d, p.shape.m, p.shape.n, p.shape.k},
       0);
@@ -106,10 +123,12 @@ cudaError_t run_mma(const Problem& p) {
 
 const Variant kVariants[] = {
     {"mma.sync", run_mma},
-    {"m128 c1", run<Fp8GemmConfig<128, 5, 1>, 16>},
-    {"m128 c2", run<Fp8GemmConfig<128, 5, 2>, 16>},
-    {"m128 c2 overlap", run<Fp8GemmConfig<128, 5, 2, true>, 16>},
+    {"unspecialised", run_unspecialised<4>},
+    {"m128 c2", run<Fp8GemmConfig<128, 5, 2, false, kRowsB>, 16>},
+    {"m128 c2 overlap", run<Fp8GemmConfig<128, 5, 2, true, kRowsB>, 16>},
+#if !SCALE_ROWS_B  // no room for scales
     {"m256 c2", run<Fp8GemmConfig<256, 4, 2>, 16>},
+#endif
 };
 
 Problem make(int m, int n, int k) {
@@ -119,11 +138,11 @@ Problem make(int m, int n, int k) {
   HW_CHECK(cudaMalloc(&p.b, size_t(n) * k));
   HW_CHECK(cudaMalloc(&p.d, size_t(m) * n * 2));
   HW_CHECK(cudaMalloc(&p.scale_a, m * blocks * 4));
-  HW_CHECK(cudaMalloc(&p.scale_b, (n + 127) / 128 * blocks * 4));
+  HW_CHECK(cudaMalloc(&p.scale_b, scales_b(n) * blocks * 4));
   fill<<<1024, 256>>>(p.a, size_t(m) * k, 1);
   fill<<<1024, 256>>>(p.b, size_t(n) * k, 2);
   fill_scales<<<64, 256>>>(p.scale_a, m * blocks, 3);
-  fill_scales<<<64, 256>>>(p.scale_b, (n + 127) / 128 * blocks, 4);
+  fill_scales<<<64, 256>>>(p.scale_b, scales_b(n) * blocks, 4);
   HW_CHECK(cudaDeviceSynchronize());
   return p;
 }
@@ -140,9 +159,9 @@ int check(const Problem& p) {
     HW_CHECK(cudaMemcpy(&d, out, sizeof d, cudaMemcpyDeviceToHost));
     const bool good = d.bad == 0 && d.checked == size_t(p.shape.m) * p.shape.n;
     all &= good;
-    std::printf("%-4s fp8 gemm %s M%d N%d K%d: checked %llu off %llu relative error %.2e\n",
-                good ? "ok" : "BAD", variant.name, p.shape.m, p.shape.n, p.shape.k, d.checked,
-                d.bad, std::sqrt(d.error_square / d.reference_square));
+    std::printf("%-4s fp8 gemm %s %s M%d N%d K%d: checked %llu off %llu relative error %.2e\n",
+                good ? "ok" : "BAD", kForm, variant.name, p.shape.m, p.shape.n, p.shape.k,
+                d.checked, d.bad, std::sqrt(d.error_square / d.reference_square));
   }
   return all ? 0 : 1;
 }
@@ -171,7 +190,7 @@ void time_all(const Problem& p) {
   for (int i = 0; i < kCount; ++i) {
     std::sort(times[i].begin(), times[i].end());
     const double ms = times[i][times[i].size() / 2];
-    std::printf("time fp8 gemm %s M%d N%d K%d: %.3f ms %.0f TFLOP/s\n", kVariants[i].name,
+    std::printf("time fp8 gemm %s %s M%d N%d K%d: %.3f ms %.0f TFLOP/s\n", kForm, kVariants[i].name,
                 p.shape.m, p.shape.n, p.shape.k, ms,
                 2.0 * p.shape.m * p.shape.n * p.shape.k / ms / 1e9);
   }

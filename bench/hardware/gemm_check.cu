@@ -128,6 +128,7 @@ std::vector<Variant> variants() {
           variant<256, 4, 2>(8),
           variant<256, 4, 2>(16),
           variant<256, 4, 2>(32),
+          variant<160, 5, 1>(16),
           variant<128, 6, 1>(16),
           variant<64, 8, 1>(16)};
 }

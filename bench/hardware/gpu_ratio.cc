@@ -63,7 +63,8 @@ class Alone : public Contestant {
     auto found = ask(load_);
     return found.ok() ? Result<void>() : found.error();
   }
-  Result<void> clone(uint32_t, uint32_t) override { return {}; }
+  Result<void> clone(const device::cuda::Clone&) override { return {}; }
+  Result<bool> equal(const device::cuda::Clone&) override { return true; }
   Result<double> run(uint32_t, device::cuda::Timing) override { return ask("run"); }
   Result<std::vector<plan::Finding>> check(uint32_t) override {
     return std::vector<plan::Finding>();
@@ -102,6 +103,7 @@ struct Case {
 int compare(Case& c, const std::string& bus_id) {
   TimingOptions options;
   options.launches = kLaunches;
+  options.end_to_end_every = 0;
   TimingDevice timing(c.name, *c.first, c.second.get(), options, bus_id);
   std::vector<device::Binding> bindings;
   for (size_t i = 0; i < c.arguments.size(); ++i) {
@@ -148,7 +150,7 @@ int run_library(const device::CudaOptions& options, char** sizes, const char* pr
   c.name = fmt::format("cuBLASLt {}x{}x{} here and alone", m, n, k);
   auto made = make_contestant(
       options,
-      device::cuda::LoadLibrary{"cublaslt-bf16", path ? path : "libcublasLt.so.13", m, n, k}, 10);
+      device::cuda::LoadLibrary{"cublaslt-bf16", path ? path : "libcublasLt.so.13", {m, n, k}}, 10);
   if (!made.ok()) return fail(made.error());
   c.first = made.take();
   const auto size = [](int64_t x, int64_t y) { return static_cast<uint64_t>(x * y); };
@@ -156,7 +158,10 @@ int run_library(const device::CudaOptions& options, char** sizes, const char* pr
                  std::vector<uint8_t>(2 * size(m, n))};
   // A first run chooses the algorithm; the other program is told which.
   std::vector<device::Binding> bindings;
-  for (auto& bytes : c.arguments) bindings.push_back({bytes, true, true});
+  for (size_t i = 0; i < c.arguments.size(); ++i) {
+    const bool output = i + 1 == c.arguments.size();
+    bindings.push_back({c.arguments[i], !output, !output});
+  }
   if (auto done = c.first->upload(0, bindings); !done.ok()) return fail(done.error());
   if (auto ran = c.first->run(0, device::cuda::Timing::kernel); !ran.ok()) return fail(ran.error());
   const std::string described = c.first->description();

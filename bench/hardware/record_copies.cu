@@ -7,10 +7,10 @@
 //   DIR/record_copies DIR         (on a Hopper GPU; twice, and compare: the files must be equal)
 //   gzip DIR/copies_more.out.bin; scripts/import_hw_vectors.py DIR tests/data/hw copies_more
 //
-// Global element e holds e + 1. A copy that kills the kernel is recorded as "fault"; it needs a
-// process of its own, so every case runs in a child.
+// Global element e holds e + 1. A copy that kills the kernel is recorded as "fault".
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -199,62 +199,80 @@ int encode(const Case& c, void* global, CUtensorMap* map) {
       CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-// In a child: words of the map, barrier word, image, global memory after the copy; a short answer
-// means that the copy faulted.
+// Words of the map, barrier word, image, global memory after the copy; not done means that the copy
+// faulted. Lies in memory that a child shares with its parent.
 struct Answer {
-  int encode_result = -1;
-  uint64_t words[16] = {}, barrier = 0;
+  int done, encode_result;
+  uint64_t words[16], barrier;
   uint8_t image[kImage], global[kGlobal];
 };
-bool run(const Case& c, Answer* a) {
-  int pipes[2];
-  if (pipe(pipes)) exit(1);
-  pid_t child = fork();
-  if (child == 0) {
-    auto* r = new Answer;
-    uint8_t *global, *image;
-    uint64_t* word;
+std::vector<Case> cases;
+Answer* answers;
+
+void run(const Case& c, Answer* r) {
+  static uint8_t *global, *image;
+  static uint64_t* word;
+  if (!global) {
     CHECK(cudaMalloc(&global, kGlobal));
     CHECK(cudaMalloc(&image, kImage));
     CHECK(cudaMalloc(&word, 8));
-    std::vector<uint8_t> start(kGlobal);
-    for (int e = 0; e < kGlobal / c.element; ++e) {
-      uint32_t v = c.store ? 0xEEEEEEEE : e + 1;
-      memcpy(&start[(size_t)e * c.element], &v, c.element);
-    }
-    CHECK(cudaMemcpy(global, start.data(), kGlobal, cudaMemcpyHostToDevice));
-    CUtensorMap map;
-    r->encode_result = encode(c, global, &map);
-    if (r->encode_result == 0) {
-      memcpy(r->words, &map, 128);
-      r->words[0] -= (uint64_t)global;
-      CHECK(cudaFuncSetAttribute(load, cudaFuncAttributeMaxDynamicSharedMemorySize, kImage + 1024));
-      load<<<1, 1, kImage + 1024>>>(map, c, image, word);
-      if (cudaDeviceSynchronize() != cudaSuccess) _exit(3);
-      CHECK(cudaMemcpy(r->image, image, kImage, cudaMemcpyDeviceToHost));
-      CHECK(cudaMemcpy(&r->barrier, word, 8, cudaMemcpyDeviceToHost));
-      CHECK(cudaMemcpy(r->global, global, kGlobal, cudaMemcpyDeviceToHost));
-    }
-    size_t done = 0;
-    while (done < sizeof *r) {
-      ssize_t n = write(pipes[1], (uint8_t*)r + done, sizeof *r - done);
-      if (n <= 0) _exit(1);
-      done += n;
-    }
-    _exit(0);
+    CHECK(cudaFuncSetAttribute(load, cudaFuncAttributeMaxDynamicSharedMemorySize, kImage + 1024));
   }
-  close(pipes[1]);
-  size_t got = 0;
-  for (ssize_t n; got < sizeof *a && (n = read(pipes[0], (uint8_t*)a + got, sizeof *a - got)) > 0;)
-    got += n;
-  close(pipes[0]);
-  waitpid(child, nullptr, 0);
-  return got == sizeof *a;
+  std::vector<uint8_t> start(kGlobal);
+  for (int e = 0; e < kGlobal / c.element; ++e) {
+    uint32_t v = c.store ? 0xEEEEEEEE : e + 1;
+    memcpy(&start[(size_t)e * c.element], &v, c.element);
+  }
+  CHECK(cudaMemcpy(global, start.data(), kGlobal, cudaMemcpyHostToDevice));
+  CUtensorMap map;
+  r->encode_result = encode(c, global, &map);
+  if (r->encode_result == 0) {
+    memcpy(r->words, &map, 128);
+    r->words[0] -= (uint64_t)global;
+    load<<<1, 1, kImage + 1024>>>(map, c, image, word);
+    if (cudaDeviceSynchronize() != cudaSuccess) _exit(3);
+    CHECK(cudaMemcpy(r->image, image, kImage, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(&r->barrier, word, 8, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(r->global, global, kGlobal, cudaMemcpyDeviceToHost));
+  }
+  r->done = 1;
 }
 
-void record(const Case& c) {
-  auto a = std::make_unique<Answer>();
-  const bool alive = run(c, a.get());
+// A faulting copy takes its process's context along, so children do the cases of a lane one after
+// the other, and where one died (its answer stays open) the next starts behind it.
+void run_all() {
+  constexpr size_t kLanes = 8;
+  answers = (Answer*)mmap(nullptr, cases.size() * sizeof(Answer), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (answers == MAP_FAILED) exit(1);
+  size_t next[kLanes] = {};
+  std::map<pid_t, size_t> lanes;
+  const auto start = [&](size_t lane) {
+    if (next[lane] >= cases.size()) return;
+    const pid_t child = fork();
+    if (child == 0) {
+      for (size_t i = next[lane]; i < cases.size(); i += kLanes) run(cases[i], &answers[i]);
+      _exit(0);
+    }
+    lanes[child] = lane;
+  };
+  for (size_t lane = 0; lane < kLanes; ++lane) next[lane] = lane, start(lane);
+  while (!lanes.empty()) {
+    int status = 0;
+    const pid_t child = wait(&status);
+    const size_t lane = lanes[child];
+    lanes.erase(child);
+    // Only a fault is an answer; no driver, no device or no memory is not.
+    if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 3))
+      fprintf(stderr, "a child failed\n"), exit(1);
+    while (next[lane] < cases.size() && answers[next[lane]].done) next[lane] += kLanes;
+    if (next[lane] < cases.size()) next[lane] += kLanes, start(lane);
+  }
+}
+
+void record(const Case& c) { cases.push_back(c); }
+
+void write(const Case& c, const Answer* a) {
   std::string s = "\"kind\":\"copy_" + std::string(c.mode == kTiled ? "tiled" : "im2col") +
                   (c.store ? "_store" : "_load") + "\",\"rank\":" + std::to_string(c.rank) +
                   ",\"type\":\"" + (c.element == 2 ? "FLOAT16" : "FLOAT32") +
@@ -272,7 +290,7 @@ void record(const Case& c) {
          ",\"channelsPerPixel\":" + std::to_string(c.channels) +
          ",\"pixelsPerColumn\":" + std::to_string(c.pixels) +
          ",\"im2col_offsets\":" + list(c.offsets, c.rank - 2);
-  if (!alive)
+  if (!a->done)
     s += ",\"fault\":1";
   else {
     s += ",\"encode_result\":" + std::to_string(a->encode_result);
@@ -386,6 +404,8 @@ int main(int argc, char** argv) {
   if (!out.data) return fprintf(stderr, "cannot write to %s\n", argv[1]), 2;
   interleaved();  // children first: a process that used the GPU must not fork
   images();
+  run_all();
+  for (size_t i = 0; i < cases.size(); ++i) write(cases[i], &answers[i]);
   replaced();
   fclose(out.data);
   FILE* f = fopen((folder + "/copies_more.json").c_str(), "w");

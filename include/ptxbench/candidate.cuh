@@ -2,6 +2,8 @@
 // What the candidate wrappers of the kernels share. All tensors are contiguous:
 //   attention forward    run(Q, K, V, O, LSE)                  bf16 [B,H,S,D], LSE fp32 [B,H,S]
 //   attention backward   run(Q, K, V, O, dO, LSE, dQ, dK, dV)  likewise
+//   FP8 attention        run(Q, K, V, descale_q, descale_k, descale_v, O, LSE)
+//                                                          e4m3 [B,H,S,D], fp32 [1], LSE as above
 //   FP8 GEMM             run(A, SF_A, B, SF_B, D)              e4m3 [M,K], fp32, e4m3 [N,K], fp32,
 //   bf16
 

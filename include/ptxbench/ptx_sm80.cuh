@@ -69,4 +69,17 @@ __device__ __forceinline__ void mma_m16n8k32_e4m3(float (&d)[4], const uint32_t 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// Four e4m3 in the order of their bytes, rounded to nearest even, saturated at +-448 (ISA "cvt").
+// From sm_89 on.
+__device__ __forceinline__ uint32_t pack_e4m3(float b0, float b1, float b2, float b3) {
+  uint32_t packed;
+  asm("{\n\t.reg .b16 low, high;\n\t"
+      "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n\t"
+      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n\t"
+      "mov.b32 %0, {low, high};\n\t}"
+      : "=r"(packed)
+      : "f"(b0), "f"(b1), "f"(b2), "f"(b3));
+  return packed;
+}
+
 }  // namespace ptxbench::ptx

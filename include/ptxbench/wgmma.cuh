@@ -5,10 +5,12 @@
 // D[64,N] (+)= A[64,K] * B[N,K]^T with K = 16 (16-bit types) or 32 (8-bit types). Thread t of the
 // warpgroup holds in d[r] the element
 //   row 16*(t/32) + (t%32)/4 + 8*((r>>1)&1),  column 8*(r>>2) + 2*(t%4) + (r&1).
-// A from registers (16-bit types): a[0] and a[2] belong to row (t%32)/4 of the warp's 16 rows, a[1]
+// A from registers, 16-bit types: a[0] and a[2] belong to row (t%32)/4 of the warp's 16 rows, a[1]
 // and a[3] to the row 8 below; a[0], a[1] hold columns 2*(t%4)+{0,1}, a[2], a[3] those 8 further
 // on. So d[8*i .. 8*i+7], packed pair by pair, are columns 16*i .. 16*i+15 as the A of another
-// product. Descriptors: see ptx.cuh. TransA, TransB: the operand lies MN-major (16-bit types only).
+// product. 8-bit types: the same with twice the columns, four to a register, a[2] and a[3] those 16
+// further on; a thread's accumulators are other columns than its A, so B's K must be permuted to
+// match. Descriptors: see ptx.cuh. TransA, TransB: the operand lies MN-major (16-bit types only).
 // `accumulate` 0 overwrites D.
 
 #include <cuda_bf16.h>
@@ -125,6 +127,15 @@ struct Wgmma;
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate),            \
                    "n"(TransB));                                                                   \
   }
+#define PTXBENCH_WGMMA_RS(n, k, type, name, i0, i1, i2, i3, i4, i5)                                \
+  __device__ __forceinline__ static void name(float(&d)[n / 2], const uint32_t(&a)[4], uint64_t b, \
+                                              int accumulate) {                                    \
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " i5                                        \
+                 ", 0;\n\t" PTXBENCH_WGMMA_OPCODE(n, k, type) PTXBENCH_WGMMA_R##n                  \
+                 "}, {" i0 ", " i1 ", " i2 ", " i3 "}, " i4 ", p, 1, 1;\n\t}"                      \
+                 : PTXBENCH_WGMMA_D##n                                                             \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));           \
+  }
 #define PTXBENCH_WGMMA(n, i0, i1, i2, i3, i4, i5, i6)                       \
   template <>                                                               \
   struct Wgmma<n> {                                                         \
@@ -132,6 +143,7 @@ struct Wgmma;
     PTXBENCH_WGMMA_SS_TRANS(n, "f16", ss_f16, i0, i1, i2, i3, i4)           \
     PTXBENCH_WGMMA_RS_TRANS(n, "bf16", rs_bf16, i0, i1, i2, i3, i4, i5, i6) \
     PTXBENCH_WGMMA_SS(n, 32, "e4m3", ss_e4m3, i0, i1, i2)                   \
+    PTXBENCH_WGMMA_RS(n, 32, "e4m3", rs_e4m3, i0, i1, i2, i3, i4, i5)       \
   };
 
 PTXBENCH_WGMMA(32, "%16", "%17", "%18", "%19", "%20", "%21", "%22")
@@ -148,6 +160,7 @@ PTXBENCH_WGMMA(256, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
 #undef PTXBENCH_WGMMA_RS_TRANS
 #undef PTXBENCH_WGMMA_SS_TRANS
 #undef PTXBENCH_WGMMA_SS
+#undef PTXBENCH_WGMMA_RS
 #undef PTXBENCH_WGMMA_OPCODE
 #undef PTXBENCH_WGMMA_R32
 #undef PTXBENCH_WGMMA_D32

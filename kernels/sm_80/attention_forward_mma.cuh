@@ -62,6 +62,24 @@ __device__ __forceinline__ void soften(float (&s)[kForwardKeys / 8][4], float (&
   }
 }
 
+// Scores past the end, and past the row if causal, become -infinity. `row`: the warp's first.
+template <bool Causal>
+__device__ __forceinline__ void mask_block(float (&s)[kForwardKeys / 8][4], int block, int row,
+                                           int seq) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int last = (block + 1) * kForwardKeys - 1;
+  if (last < seq && !(Causal && last > row)) return;
+#pragma unroll
+  for (int n = 0; n < kForwardKeys / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int key = block * kForwardKeys + n * 8 + lane % 4 * 2 + i % 2;
+      const int query = row + lane / 4 + i / 2 * 8;
+      if (key >= seq || (Causal && key > query)) s[n][i] = -INFINITY;
+    }
+  }
+}
+
 template <int HeadDim, bool Causal>
 __global__ void __launch_bounds__(kForwardThreads)
     attention_forward_mma_kernel(AttentionForwardArguments args) {
@@ -100,18 +118,7 @@ __global__ void __launch_bounds__(kForwardThreads)
     const uint32_t stage = ring + block % 2 * 2 * kTile;
     float s[kForwardKeys / 8][4] = {};
     multiply_rows<HeadDim, kForwardKeys>(s, tile_q + warp * 16 * kPitch<HeadDim>, stage);
-    const int last = (block + 1) * kForwardKeys - 1;
-    if (last >= args.seq || (Causal && last > row)) {
-#pragma unroll
-      for (int n = 0; n < kForwardKeys / 8; ++n) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int key = block * kForwardKeys + n * 8 + lane % 4 * 2 + i % 2;
-          const int query = row + lane / 4 + i / 2 * 8;
-          if (key >= args.seq || (Causal && key > query)) s[n][i] = -INFINITY;
-        }
-      }
-    }
+    mask_block<Causal>(s, block, row, args.seq);
     soften<HeadDim>(s, o, maximum, sum, args.scale * kLog2E);
     accumulate_rows<HeadDim, kForwardKeys>(o, s, stage + kTile);
   }

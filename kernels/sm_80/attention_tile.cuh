@@ -40,8 +40,8 @@ __device__ __forceinline__ void load_rows(uint32_t tile, const __nv_bfloat16* he
 }
 
 // d[Columns/8] += a warp's 16 rows of A * B^T: A rows from `a`, B's `Columns` rows from `b`, both
-// with the head dimension as K.
-template <int HeadDim, int Columns>
+// with the head dimension as K. E4m3: two e4m3 lie in the place of each bf16.
+template <int HeadDim, int Columns, bool E4m3 = false>
 __device__ __forceinline__ void multiply_rows(float (&d)[Columns / 8][4], uint32_t a, uint32_t b) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const uint32_t a_lane = a + lane % 16 * kPitch<HeadDim> + lane / 16 * 16;
@@ -53,8 +53,13 @@ __device__ __forceinline__ void multiply_rows(float (&d)[Columns / 8][4], uint32
 #pragma unroll
     for (int n = 0; n < Columns / 16; ++n) {
       ptx::ldmatrix_x4(fb, b_lane + n * 16 * kPitch<HeadDim> + k * 32);
-      ptx::mma_m16n8k16_bf16(d[2 * n], fa, fb[0], fb[1]);
-      ptx::mma_m16n8k16_bf16(d[2 * n + 1], fa, fb[2], fb[3]);
+      if constexpr (E4m3) {
+        ptx::mma_m16n8k32_e4m3(d[2 * n], fa, fb[0], fb[1]);
+        ptx::mma_m16n8k32_e4m3(d[2 * n + 1], fa, fb[2], fb[3]);
+      } else {
+        ptx::mma_m16n8k16_bf16(d[2 * n], fa, fb[0], fb[1]);
+        ptx::mma_m16n8k16_bf16(d[2 * n + 1], fa, fb[2], fb[3]);
+      }
     }
   }
 }

@@ -1,8 +1,8 @@
 #pragma once
 // D[M,N] = (A * SF_A) (B * SF_B)^T with cp.async, ldmatrix and mma.sync: the second honest
 // block-scaled FP8 GEMM, which shares nothing with kernels/sm_90a/fp8_gemm.cuh. A[M,K], B[N,K]
-// e4m3, SF_A fp32 [M, K/128], SF_B fp32 [ceil(N/128), K/128], D bf16; K a multiple of 128. Device
-// code; sm_89 and later.
+// e4m3, SF_A fp32 [M, K/128], SF_B fp32 [ceil(N/128), K/128] or, with ScaleRowsB, [N, K/128], D
+// bf16; K a multiple of 128. Device code; sm_89 and later.
 //
 // Method: a CTA of eight warps owns 128x128 of D and streams K blocks of 128 through a ring of
 // three stages; a warp multiplies 64x32 of it into fresh accumulators, one block at a time, and
@@ -78,6 +78,7 @@ __device__ __forceinline__ void multiply_block(float (&part)[4][4][4], uint32_t 
   }
 }
 
+template <bool ScaleRowsB>
 __global__ void __launch_bounds__(Fp8Tile::kThreads, 1) fp8_gemm_mma_kernel(Fp8GemmArguments args) {
   extern __shared__ __align__(128) unsigned char shared[];
   const uint32_t ring = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
@@ -103,17 +104,23 @@ __global__ void __launch_bounds__(Fp8Tile::kThreads, 1) fp8_gemm_mma_kernel(Fp8G
     ptx::cp_async_commit();  // also when empty: the wait above counts groups
     multiply_block(part, ring + block % Fp8Tile::kStages * 2 * Fp8Tile::kBytes, warp_row,
                    warp_column);
-    const float scale_b = __ldg(args.scale_b + static_cast<int64_t>(blockIdx.y) * blocks + block);
+    float scale_b[4][2];  // of this thread's columns
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int column = column0 + warp_column * 32 + i / 2 * 8 + lane % 4 * 2 + i % 2;
+      const int row_b = ScaleRowsB ? min(column, args.n - 1) : static_cast<int>(blockIdx.y);
+      scale_b[i / 2][i % 2] = __ldg(args.scale_b + static_cast<int64_t>(row_b) * blocks + block);
+    }
 #pragma unroll
     for (int half = 0; half < 8; ++half) {  // rows 8 * half + lane / 4
       const int row = min(row0 + warp_row * 64 + half * 8 + lane / 4, args.m - 1);
-      const float scale =
-          __ldg(args.scale_a + static_cast<int64_t>(row) * blocks + block) * scale_b;
+      const float scale_a = __ldg(args.scale_a + static_cast<int64_t>(row) * blocks + block);
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
 #pragma unroll
         for (int i = half % 2 * 2; i < half % 2 * 2 + 2; ++i) {
-          sum[half / 2][j][i] = fmaf(part[half / 2][j][i], scale, sum[half / 2][j][i]);
+          sum[half / 2][j][i] =
+              fmaf(part[half / 2][j][i], scale_a * scale_b[j][i % 2], sum[half / 2][j][i]);
         }
       }
     }
@@ -132,14 +139,16 @@ __global__ void __launch_bounds__(Fp8Tile::kThreads, 1) fp8_gemm_mma_kernel(Fp8G
   }
 }
 
-inline cudaError_t launch_fp8_gemm_mma(const Fp8GemmArguments& args, cudaStream_t stream) {
+template <bool ScaleRowsB>
+cudaError_t launch_fp8_gemm_mma(const Fp8GemmArguments& args, cudaStream_t stream) {
   if (args.m < 1 || args.n < 1 || args.k < 128 || args.k % 128 != 0 || args.n % 2 != 0)
     return cudaErrorInvalidValue;
+  auto kernel = fp8_gemm_mma_kernel<ScaleRowsB>;
   const cudaError_t status = cudaFuncSetAttribute(
-      fp8_gemm_mma_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Fp8Tile::kSharedBytes);
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Fp8Tile::kSharedBytes);
   if (status != cudaSuccess) return status;
   const dim3 grid((args.m + 127) / 128, (args.n + 127) / 128);
-  fp8_gemm_mma_kernel<<<grid, Fp8Tile::kThreads, Fp8Tile::kSharedBytes, stream>>>(args);
+  kernel<<<grid, Fp8Tile::kThreads, Fp8Tile::kSharedBytes, stream>>>(args);
   return cudaGetLastError();
 }
 

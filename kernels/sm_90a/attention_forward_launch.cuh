@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "attention_forward.cuh"
+#include "attention_forward_unspecialised.cuh"
 #include "tensor_map.h"
 
 namespace ptxbench::sm90 {
@@ -15,9 +16,11 @@ struct AttentionForwardTensors {
   void* o;                // likewise
 };
 
-template <typename Config>
-cudaError_t launch_attention_forward_config(const AttentionForwardTensors& t,
-                                            const AttentionForwardArguments& args, int sm_count,
+// Config: of either kernel, `ctas` of which are started.
+template <typename Config, typename Kernel>
+cudaError_t launch_attention_forward_kernel(Kernel kernel, int ctas,
+                                            const AttentionForwardTensors& t,
+                                            const AttentionForwardArguments& args,
                                             cudaStream_t stream) {
   using TileQ = typename Config::TileQ;
   using TileKV = typename Config::TileKV;
@@ -34,15 +37,31 @@ cudaError_t launch_attention_forward_config(const AttentionForwardTensors& t,
       !heads(&map_v, t.v, TileKV::kRows) || !heads(&map_o, t.o, kStoreRows)) {
     return cudaErrorInvalidValue;
   }
-  auto kernel = attention_forward_kernel<Config>;
   const cudaError_t status = cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Config::kSharedBytes);
   if (status != cudaSuccess) return status;
+  kernel<<<ctas, Config::kThreads, Config::kSharedBytes, stream>>>(map_q, map_k, map_v, map_o,
+                                                                   args);
+  return cudaGetLastError();
+}
+
+template <typename Config>
+cudaError_t launch_attention_forward_config(const AttentionForwardTensors& tensors,
+                                            const AttentionForwardArguments& args, int sm_count,
+                                            cudaStream_t stream) {
   const int tiles = (args.seq + Config::kBlockM - 1) / Config::kBlockM;
   const int units = (Config::kCausal ? (tiles + 1) / 2 : tiles) * args.heads;
-  kernel<<<std::min(units, sm_count), Config::kThreads, Config::kSharedBytes, stream>>>(
-      map_q, map_k, map_v, map_o, args);
-  return cudaGetLastError();
+  return launch_attention_forward_kernel<Config>(attention_forward_kernel<Config>,
+                                                 std::min(units, sm_count), tensors, args, stream);
+}
+
+template <typename Config>
+cudaError_t launch_attention_forward_unspecialised_config(const AttentionForwardTensors& tensors,
+                                                          const AttentionForwardArguments& args,
+                                                          cudaStream_t stream) {
+  const int tiles = (args.seq + Config::kBlockM - 1) / Config::kBlockM;
+  return launch_attention_forward_kernel<Config>(attention_forward_unspecialised_kernel<Config>,
+                                                 tiles * args.heads, tensors, args, stream);
 }
 
 // The tile shapes in use.
@@ -64,6 +83,34 @@ template <bool Causal>
 struct AttentionForwardChoice<256, Causal> {
   using Config = AttentionForwardConfig<256, 80, 2, 2, Causal>;
 };
+
+// Those of the second kernel: HeadDim, keys of a block, warpgroups, stages, CTAs of an SM.
+template <int HeadDim, bool Causal>
+struct UnspecialisedForwardChoice;
+template <bool Causal>
+struct UnspecialisedForwardChoice<64, Causal> {
+  using Config = UnspecialisedForwardConfig<64, 96, 2, 3, 2, Causal>;
+};
+template <bool Causal>
+struct UnspecialisedForwardChoice<96, Causal> {
+  using Config = UnspecialisedForwardConfig<96, 64, 2, 3, 2, Causal>;
+};
+template <bool Causal>
+struct UnspecialisedForwardChoice<128, Causal> {
+  using Config = UnspecialisedForwardConfig<128, 96, 3, 3, 1, Causal>;
+};
+template <bool Causal>
+struct UnspecialisedForwardChoice<256, Causal> {
+  using Config = UnspecialisedForwardConfig<256, 64, 2, 2, 1, Causal>;
+};
+
+template <int HeadDim, bool Causal>
+cudaError_t launch_attention_forward_unspecialised(const AttentionForwardTensors& tensors,
+                                                   const AttentionForwardArguments& args,
+                                                   cudaStream_t stream) {
+  return launch_attention_forward_unspecialised_config<
+      typename UnspecialisedForwardChoice<HeadDim, Causal>::Config>(tensors, args, stream);
+}
 
 template <int HeadDim, bool Causal>
 cudaError_t launch_attention_forward(const AttentionForwardTensors& tensors,

@@ -19,8 +19,8 @@
 // hence the remote arrivals and the cluster barrier at the end.
 //
 // Results leave through stmatrix into a swizzled staging buffer of 4 KiB a warp, two boxes of 16
-// rows x 64 columns, and TMA stores, which clip at M and N; so ragged sizes need no code of their
-// own. No barrier wider than a warp is needed there.
+// rows x 64 columns (32 where kBlockN is no multiple of 64), and TMA stores, which clip at M and N;
+// so ragged sizes need no code of their own. No barrier wider than a warp is needed there.
 //
 // gemm_bf16_plan.h chooses kBlockN and kCluster for a shape, and says in closed form how often each
 // target instruction then executes.
@@ -46,7 +46,7 @@ struct GemmConfig {
   static constexpr int kThreads = 384;
   static constexpr int kLoadRowsB = BlockN / Cluster;  // rows of B that one CTA loads
   static constexpr int kBytesA = kBlockM * kBlockK * 2, kBytesB = BlockN * kBlockK * 2;
-  static constexpr int kStoreRows = 16, kStoreColumns = 64;
+  static constexpr int kStoreRows = 16, kStoreColumns = BlockN % 64 == 0 ? 64 : 32;
   static constexpr int kStoreBytes = kStoreRows * kStoreColumns * 2;
   static constexpr int kOffsetB = Stages * kBytesA;
   static constexpr int kOffsetC = kOffsetB + Stages * kBytesB;
@@ -152,24 +152,32 @@ __device__ __forceinline__ void gemm_multiply(GemmRing<Config>& ring,
   gemm_release(ring, previous, lane);
 }
 
-// Rounds a warp's 16 x kBlockN sums to bf16 and stores them, 64 columns at a time, through two
-// buffers.
+// Rounds a warp's 16 x kBlockN sums to bf16 and stores them, a box of 64 or 32 columns (one row of
+// the 128- or 64-byte swizzle) at a time, through two buffers.
 template <typename Config>
 __device__ __forceinline__ void gemm_store(const float (&sums)[Config::kBlockN / 2],
                                            uint32_t staging, const CUtensorMap* map_c, int row,
                                            int column, int lane) {
-  // Buffers alternate within a tile and across tiles, unless a tile is one box wide.
-  constexpr int kMayRead = Config::kBlockN > Config::kStoreColumns ? 1 : 0;
-  const uint32_t row_in_box = lane & 15, half = lane >> 4, swizzle = lane & 7;
+  constexpr int kBoxes = Config::kBlockN / Config::kStoreColumns;
+  constexpr int kColumns = Config::kStoreColumns;
+  const uint32_t row_in_box = lane & 15, half = lane >> 4;
+  const uint32_t swizzle = kColumns == 64 ? lane & 7 : lane >> 1 & 3;
 #pragma unroll
-  for (int box = 0; box < Config::kBlockN / Config::kStoreColumns; ++box) {
+  for (int box = 0; box < kBoxes; ++box) {
     const uint32_t buffer = staging + (box & 1) * Config::kStoreBytes;
-    if (lane == 0) ptx::bulk_wait_read<kMayRead>();  // the store that last read this buffer
+    if (lane == 0) {  // Until the store that last read this buffer has: the last but one, but
+                      // after an odd number of boxes the last tile's last.
+      if (kBoxes % 2 == 1 && box == 0) {
+        ptx::bulk_wait_read<0>();
+      } else {
+        ptx::bulk_wait_read<1>();
+      }
+    }
     __syncwarp();
 #pragma unroll
-    for (int pair = 0; pair < 4; ++pair) {  // 16 columns each
-      const float* s = sums + box * 32 + pair * 8;
-      ptx::stmatrix_x4(buffer + row_in_box * 128 + (((pair * 2 + half) ^ swizzle) << 4),
+    for (int pair = 0; pair < kColumns / 16; ++pair) {  // 16 columns each
+      const float* s = sums + box * (kColumns / 2) + pair * 8;
+      ptx::stmatrix_x4(buffer + row_in_box * (kColumns * 2) + (((pair * 2 + half) ^ swizzle) << 4),
                        ptx::pack_bf16(s[0], s[1]), ptx::pack_bf16(s[2], s[3]),
                        ptx::pack_bf16(s[4], s[5]), ptx::pack_bf16(s[6], s[7]));
     }
@@ -200,16 +208,18 @@ __device__ __forceinline__ void gemm_consume(GemmRing<Config> ring, const CUtens
   if (lane == 0) ptx::bulk_wait<0>();
 }
 
-// Initialises the ring's barriers and waits until the whole cluster may use them.
+// Initialises the ring's barriers and waits until the whole cluster may use them. `producers`:
+// arrivals that make a stage full.
 template <typename Config>
 __device__ __forceinline__ void gemm_start(const GemmRing<Config>& ring, const CUtensorMap* map_a,
-                                           const CUtensorMap* map_b, const CUtensorMap* map_c) {
+                                           const CUtensorMap* map_b, const CUtensorMap* map_c,
+                                           int producers = 1) {
   if (threadIdx.x == 0) {
     ptx::tma_prefetch_descriptor(map_a);
     ptx::tma_prefetch_descriptor(map_b);
     ptx::tma_prefetch_descriptor(map_c);
     for (int stage = 0; stage < Config::kStages; ++stage) {
-      ptx::mbarrier_init(ring.base + Config::kOffsetBarriers + stage * 8, 1);
+      ptx::mbarrier_init(ring.base + Config::kOffsetBarriers + stage * 8, producers);
       ptx::mbarrier_init(ring.empty(stage), Config::kConsumerWarps * Config::kCluster);
     }
     ptx::fence_mbarrier_init();

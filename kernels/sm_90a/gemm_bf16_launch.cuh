@@ -21,7 +21,8 @@ cudaError_t launch_gemm_config(const void* a, const void* b, void* c, const Gemm
   CUtensorMap map_a, map_b, map_c;
   if (!encode_matrix(encode, &map_a, a, shape.m, shape.k, Config::kBlockM) ||
       !encode_matrix(encode, &map_b, b, shape.n, shape.k, Config::kLoadRowsB) ||
-      !encode_matrix(encode, &map_c, c, shape.m, shape.n, Config::kStoreRows)) {
+      !encode_matrix(encode, &map_c, c, shape.m, shape.n, Config::kStoreRows,
+                     CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, Config::kStoreColumns * 2)) {
     return cudaErrorInvalidValue;
   }
   return launch_gemm_tiles<Config>(gemm_bf16_kernel<Config>, shape, sm_count, group_rows, stream,
@@ -41,6 +42,9 @@ inline cudaError_t launch_gemm_bf16(const void* a, const void* b, void* c, const
   }
   if (choice.block_n == 128) {
     return launch_gemm_config<GemmConfig<128, 6, 1>>(a, b, c, shape, sm_count, kGroupRows, stream);
+  }
+  if (choice.block_n == 160) {
+    return launch_gemm_config<GemmConfig<160, 5, 1>>(a, b, c, shape, sm_count, kGroupRows, stream);
   }
   if (choice.cluster == 1) {
     return launch_gemm_config<GemmConfig<256, 4, 1>>(a, b, c, shape, sm_count, kGroupRows, stream);

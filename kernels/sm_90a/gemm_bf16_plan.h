@@ -24,7 +24,7 @@ inline GemmChoice choose_gemm(const GemmShape& shape, int sm_count) {
     double cost;
   };
   constexpr Option kOptions[] = {
-      {{256, 2}, 0.99}, {{256, 1}, 1.0}, {{128, 1}, 0.54}, {{64, 1}, 0.40}};
+      {{256, 2}, 0.99}, {{256, 1}, 1.0}, {{160, 1}, 0.66}, {{128, 1}, 0.54}, {{64, 1}, 0.40}};
   const int rows = (shape.m + 127) / 128;
   GemmChoice best{256, 1};
   double best_cost = 1e30;
@@ -42,6 +42,9 @@ inline GemmChoice choose_gemm(const GemmShape& shape, int sm_count) {
   return best;
 }
 
+// Columns of a box of C.
+constexpr int store_columns(int block_n) { return block_n % 64 == 0 ? 64 : 32; }
+
 // Warp-level executions in one launch. TMA instructions are issued by one thread, so their warp and
 // thread counts are equal; wgmma is issued by whole warps (threads = 32 x warps).
 struct GemmCounts {
@@ -55,7 +58,8 @@ struct GemmCounts {
 //   rows  = ceil(M / 128), rounded up to a multiple of the cluster (the phantom tile is multiplied
 //   too) cols  = ceil(N / block_n), steps = ceil(K / 64) wgmma = rows * cols * steps * 4 slices of
 //   K = 16 * 8 consumer warps loads = rows * cols * steps * 2: A, and B or this CTA's half of B
-//   stores = ceil(M / 16) warp row groups * cols * block_n / 64 boxes; rows past M store nothing
+//   stores = ceil(M / 16) warp row groups * cols * block_n / 64 (or 32) boxes; rows past M store
+//   nothing
 inline GemmCounts count_gemm(const GemmShape& shape, const GemmChoice& choice, int sm_count) {
   const int64_t units_m = (shape.m + 128 * choice.cluster - 1) / (128 * choice.cluster);
   const int64_t rows = units_m * choice.cluster;
@@ -65,7 +69,7 @@ inline GemmCounts count_gemm(const GemmShape& shape, const GemmChoice& choice, i
   counts.ctas = std::min<int64_t>(units_m * cols, sm_count / choice.cluster) * choice.cluster;
   counts.wgmma_warps = rows * cols * steps * 4 * 8;
   counts.tma_loads = rows * cols * steps * 2;
-  counts.tma_stores = (shape.m + 15) / 16 * cols * (choice.block_n / 64);
+  counts.tma_stores = (shape.m + 15) / 16 * cols * (choice.block_n / store_columns(choice.block_n));
   counts.tensor_flop = 2.0 * static_cast<double>(rows * 128 * cols * choice.block_n * steps * 64);
   return counts;
 }

@@ -1,7 +1,8 @@
 #pragma once
 // A tile of `Rows` rows of one attention head in shared memory, bf16, as TMA puts it there: the
-// columns cut into chunks one swizzle row wide (64 columns, or 32 where HeadDim is no multiple of
-// 64), each chunk all rows of it. Tiles start on 1,024 bytes. Device code.
+// columns cut into chunks one swizzle row wide (64 columns, or 32 or 16 where HeadDim is no
+// multiple of more), each chunk all rows of it. Tiles start on 1,024 bytes. A tile of e4m3 is one
+// of half as many bf16 columns. Device code.
 
 #include <ptxbench/ptx.cuh>
 
@@ -9,15 +10,17 @@ namespace ptxbench::sm90 {
 
 template <int HeadDim, int Rows>
 struct HeadTile {
-  static_assert(HeadDim % 32 == 0 && Rows % 16 == 0);
+  static_assert(HeadDim % 16 == 0 && Rows % 16 == 0);
   static constexpr int kRows = Rows;
-  static constexpr int kColumns = HeadDim % 64 == 0 ? 64 : 32;
+  static constexpr int kColumns = HeadDim % 64 == 0 ? 64 : HeadDim % 32 == 0 ? 32 : 16;
   static constexpr int kChunks = HeadDim / kColumns;
   static constexpr int kRowBytes = kColumns * 2;
   static constexpr int kChunkBytes = Rows * kRowBytes;
   static constexpr int kBytes = kChunks * kChunkBytes;
-  static constexpr uint32_t kSwizzle = kColumns == 64 ? 1 : 2;  // as descriptor() counts
-  static constexpr int kSteps = HeadDim / 16;                   // K steps along the columns
+  static constexpr uint32_t kSwizzle = kColumns == 64   ? 1
+                                       : kColumns == 32 ? 2
+                                                        : 3;  // as descriptor() counts
+  static constexpr int kSteps = HeadDim / 16;                 // K steps along the columns
 
   // All boxes of the tile whose first row is `row` of head `head`; completes kBytes on `barrier`.
   __device__ static void load(uint32_t tile, const CUtensorMap* map, uint32_t barrier, int row,
@@ -47,7 +50,7 @@ struct HeadTile {
 
   // Offset of the 16 bytes that hold columns 8*octet .. 8*octet+7 of row `row` within a chunk.
   __device__ static uint32_t octet(int row, int octet) {
-    const int key = kColumns == 64 ? row & 7 : row >> 1 & 3;
+    const int key = kColumns == 64 ? row & 7 : kColumns == 32 ? row >> 1 & 3 : row >> 2 & 1;
     return static_cast<uint32_t>(row * kRowBytes + ((octet ^ key) << 4));
   }
 };

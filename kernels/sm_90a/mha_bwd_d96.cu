@@ -1,3 +1,3 @@
 #include "mha_bwd.cuh"
 
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, (ptxbench::candidate::run_backward<96, false, false>));
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, (ptxbench::candidate::run_backward<96, false>));

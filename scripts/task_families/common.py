@@ -21,10 +21,26 @@ def tensor(dtype, *shape):
     return {"shape": list(shape), "dtype": dtype}
 
 
-def workload_line(definition, uuid, axes, sm_count=None):
-    """One line of workloads.jsonl. `sm_count`: of a smoke workload's device; none makes it a published one."""
-    workload = {"uuid": uuid, "axes": axes, "inputs": {i: {"type": "random"} for i in definition["inputs"]},
-                "published": sm_count is None}
+def scalar(dtype):
+    return {"shape": None, "dtype": dtype}
+
+
+def constants(**values):
+    return {name: {"type": "const", "value": value} for name, value in values.items()}
+
+
+def variables(**descriptions):
+    return {name: {"type": "var", "description": text} for name, text in descriptions.items()}
+
+
+def workload_line(definition, uuid, axes, sm_count=None, scalars=None, note=None):
+    """One line of workloads.jsonl. `sm_count`: of a smoke workload's device; without it and a note on what is not
+    published, the workload is a published one. `scalars`: values of inputs that are numbers."""
+    inputs = {i: {"type": "random"} for i in definition["inputs"]}
+    inputs.update({name: {"type": "scalar", "value": value} for name, value in (scalars or {}).items()})
+    workload = {"uuid": uuid, "axes": axes, "inputs": inputs, "published": sm_count is None and note is None}
+    if note is not None:
+        workload["note"] = note
     if sm_count is not None:
         workload["device"] = {"sm_count": sm_count}
     return json.dumps({"definition": definition["name"], "solution": None, "workload": workload, "evaluation": None})
@@ -42,16 +58,19 @@ def requirements(compute_type, min_flop_share=0.9):
     }
 
 
-def rounding_noise(outputs):
+def rounding_noise(outputs, ratio=2.0, tile_ratio=3.0):
     """Calibration in units of the error that the operation expects of honest rounding."""
-    bounds = {"noise_ratio": 2.0, "tile_noise_ratio": 3.0}
+    bounds = {"noise_ratio": ratio, "tile_noise_ratio": tile_ratio}
     return {"kind": "rounding-noise", "outputs": {name: bounds for name in outputs}}
 
 
 def files(definition, lines, required, calibration):
-    return {
+    """`required` None: any instructions will do where the results are right."""
+    made = {
         "definition.json": json.dumps(definition, indent=2) + "\n",
         "workloads.jsonl": "\n".join(lines) + "\n",
-        "requirements.json": json.dumps(required, indent=2) + "\n",
         "calibration.json": json.dumps(calibration, indent=2) + "\n",
     }
+    if required is not None:
+        made["requirements.json"] = json.dumps(required, indent=2) + "\n"
+    return made

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/stopwatch.h"
+#include "bench/causes/evaluate_speed.h"
 #include "bench/evidence.h"
 #include "bench/feedback.h"
 #include "bench/host_arguments.h"
@@ -16,6 +17,7 @@
 #include "bench/op/operation.h"
 #include "bench/op/user_reference.h"
 #include "bench/reference_run.h"
+#include "bench/repair.h"
 #include "numeric/dtype.h"
 #include "numeric/random.h"
 
@@ -57,6 +59,7 @@ Verdict start_verdict(const EvalRequest& request) {
   v.tensor_mode = mode_name(request.tensor);
   v.async_mode = request.async == plan::AsyncMode::late ? "late" : "eager";
   v.schedule = request.schedule;
+  v.races = request.races;
   v.source_file = request.extraction.candidate.file_name;
   v.tag = "G";
   v.stages.push_back({"extract", request.extract_ms, false});
@@ -72,12 +75,8 @@ void add_caveats(const EvalRequest& request, Verdict& verdict) {
     case AdmissionState::none:
       verdict.notes.push_back(fmt::format(
           "{} has not been admitted: whether its bounds reject cheats and accept honest "
-          "kernels is untested ({})",
-          task,
-          request.task.definition.op_type == "gemm"
-              ? fmt::format("ptxbench tasks admit {} --write", task)
-              : fmt::format("op_type '{}' has no battery of cheats",
-                            request.task.definition.op_type)));
+          "kernels is untested (ptxbench tasks admit {} --write)",
+          task, task));
       break;
     case AdmissionState::changed:
       verdict.notes.push_back(
@@ -134,7 +133,8 @@ class Trial {
         services_(services),
         device_(*services.device),
         verdict_(verdict),
-        threads_(thread_count(request)) {}
+        threads_(thread_count(request)),
+        kept_(request.kept ? request.kept : std::make_shared<KeptWork>()) {}
 
   const Seed& seed() const { return seed_; }
   enum class Depth { values, dependence };
@@ -156,7 +156,7 @@ class Trial {
       return {};
     }
     PB_RETURN_IF_ERROR(compare());
-    note_repairs();
+    note_repairs(plan);
     judge_completed_run(request_.task, verdict_);
     if (depth == Depth::dependence && verdict_.level == Level::strategy && flop_ <= kGhostFlop)
       return check_dependence(plan);
@@ -216,12 +216,16 @@ class Trial {
     poison_ = poison_pattern(seed_);
     PB_RETURN_IF_ERROR(choose_operation());
     flop_ = operation_->flop(request_.task.definition, request_.axes);
-    PB_ASSIGN_OR_RETURN(inputs_, operation_->inputs(request_.task.definition, request_.axes, seed_,
-                                                    threads_, Distribution::mixed));
-    PB_RETURN_IF_ERROR(apply_sources(request_.inputs, inputs_));
     PB_ASSIGN_OR_RETURN(outputs_, make_outputs(request_.task.definition, request_.axes, poison_));
-    for (const Tensor& input : inputs_)
-      input_hashes_.push_back(hash_hex(std::span<const uint8_t>(input.bytes)));
+    if (kept_->seed != seed_) {
+      *kept_ = KeptWork();
+      PB_ASSIGN_OR_RETURN(kept_->inputs, operation_->inputs(request_.task.definition, request_.axes,
+                                                            seed_, threads_, Distribution::mixed));
+      PB_RETURN_IF_ERROR(apply_sources(request_.inputs, kept_->inputs));
+      for (const Tensor& input : kept_->inputs)
+        kept_->hashes.push_back(hash_hex(std::span<const uint8_t>(input.bytes)));
+      kept_->seed = seed_;
+    }
     verdict_.stages.push_back({"inputs", watch.ms(), false});
     return {};
   }
@@ -242,7 +246,7 @@ class Trial {
                                  plan::Ghost ghost) {
     if (ghost == plan::Ghost::none) report(request_, "replay", 0);
     std::vector<device::Binding> bindings;
-    for (Tensor& input : inputs_)
+    for (Tensor& input : kept_->inputs)
       if (!input.spec.scalar) bindings.push_back({input.bytes, true, true});
     for (Tensor& output : outputs) bindings.push_back({output.bytes, false, false});
     plan::RunOptions options;
@@ -252,17 +256,20 @@ class Trial {
     options.threads = threads_;
     options.wall_budget_s = request_.timeout_s;
     options.schedule = request_.schedule;
-    if (ghost == plan::Ghost::none) options.progress = request_.progress;
+    if (ghost == plan::Ghost::none) {
+      options.progress = request_.progress;
+      options.races = request_.races;
+    }
     return device_.replay(plan, bindings, options);
   }
 
   // The device guards inputs; this is the second lock.
   void add_input_findings() {
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (hash_hex(std::span<const uint8_t>(inputs_[i].bytes)) == input_hashes_[i]) continue;
+    for (size_t i = 0; i < kept_->inputs.size(); ++i) {
+      if (hash_hex(std::span<const uint8_t>(kept_->inputs[i].bytes)) == kept_->hashes[i]) continue;
       plan::Finding finding;
       finding.kind = "read-only-input-changed";
-      finding.message = fmt::format("input {} was changed", inputs_[i].spec.name);
+      finding.message = fmt::format("input {} was changed", kept_->inputs[i].spec.name);
       verdict_.findings.push_back(std::move(finding));
     }
   }
@@ -282,8 +289,8 @@ class Trial {
       elements += static_cast<double>(outputs_[i].bytes.size() / element_bytes(outputs_[i]));
     }
     Stopwatch watch;
-    const Problem problem{definition, request_.axes, inputs_};
-    PB_RETURN_IF_ERROR(operation_->reference(problem, threads_, [&](const ReferenceBlock& block) {
+    const Problem problem{definition, request_.axes, kept_->inputs};
+    PB_RETURN_IF_ERROR(right_blocks(problem, [&](const ReferenceBlock& block) {
       Stopwatch compare_watch;
       comparators[block.output].add_block(block.first_row, block.count, block.values, threads_,
                                           block.noise);
@@ -309,6 +316,24 @@ class Trial {
     return {};
   }
 
+  Result<void> right_blocks(const Problem& problem, const ReferenceSink& sink) {
+    for (const KeptWork::Block& b : kept_->blocks)
+      sink({b.output, b.first_row, b.count, b.values, b.noise});
+    if (!kept_->blocks.empty()) return {};
+    std::vector<KeptWork::Block> blocks;
+    PB_RETURN_IF_ERROR(operation_->reference(problem, threads_, [&](const ReferenceBlock& b) {
+      sink(b);
+      if (request_.kept)
+        blocks.push_back({b.output,
+                          b.first_row,
+                          b.count,
+                          {b.values.begin(), b.values.end()},
+                          {b.noise.begin(), b.noise.end()}});
+    }));
+    kept_->blocks = std::move(blocks);
+    return {};
+  }
+
   // What was not written needs no explanation beyond that.
   void explain(const Problem& problem, const std::vector<std::vector<uint64_t>>& bad_tiles) {
     Stopwatch watch;
@@ -323,15 +348,33 @@ class Trial {
   }
 
   // What the assembler mends costs speed: a cause to name at level 5, never a level of its own.
-  void note_repairs() {
+  void note_repairs(const plan::LaunchPlan& plan) {
     for (const plan::Finding& finding : verdict_.findings)
       if (finding.hazard == plan::HazardClass::repaired)
         verdict_.notes.push_back(
-            fmt::format("the assembler repairs {}:{} ({}), which serialises or delays it",
-                        finding.file, finding.line, finding.kind));
+            fmt::format("the assembler repairs {}:{} ({}), which serialises or delays it{}",
+                        finding.file, finding.line, finding.kind, proof_of_repair(plan, finding)));
     for (const toolchain::Diagnostic& d : verdict_.diagnostics)
       if (d.severity == toolchain::Diagnostic::Severity::advisory)
         verdict_.notes.push_back(fmt::format("ptxas {}: {}", d.code, d.text));
+  }
+
+  // What assembling the kernel with the missing instruction shows; "" where that cannot be tried.
+  std::string proof_of_repair(const plan::LaunchPlan& plan, const plan::Finding& finding) const {
+    const auto assemble = [this](toolchain::CompileRequest request) {
+      request.cache_dir = request_.cache_dir;
+      request.trust = request_.trust;
+      return services_.compile(request);
+    };
+    for (const plan::Module& module : plan.modules) {
+      if (module.ptx.find(".entry " + finding.kernel) == std::string::npos) continue;
+      const Result<Repair> tried = reassemble(module.ptx, finding, request_.arch, assemble);
+      if (!tried.ok() || *tried == Repair::not_tried) return "";
+      return *tried == Repair::same
+                 ? "; with the instruction in place it makes the same machine code"
+                 : "; with the instruction in place the machine code is another";
+    }
+    return "";
   }
 
   const EvalRequest& request_;
@@ -344,8 +387,8 @@ class Trial {
   Seed seed_;
   uint16_t poison_ = 0;
   double flop_ = 0;
-  std::vector<Tensor> inputs_, outputs_;
-  std::vector<std::string> input_hashes_;
+  std::shared_ptr<KeptWork> kept_;
+  std::vector<Tensor> outputs_;
 };
 
 // A candidate without host code: its manifest says what to launch.
@@ -384,7 +427,9 @@ AxisValues held_out_axes(const EvalRequest& request, const Seed& seed) {
     for (auto& [name, value] : axes) {
       if (name != axis.name) continue;
       const int64_t unit = axis_multiple(request.task.definition, name);
-      const int64_t asked = value / unit, reach = (128 + unit - 1) / unit;
+      const int64_t asked = value / unit;
+      // Not so far that a few sequences become hundreds.
+      const int64_t reach = std::min((128 + unit - 1) / unit, std::max<int64_t>(asked, 16));
       const int64_t low = std::max<int64_t>(1, asked - reach);
       while (value == asked * unit)
         value = unit * (low + static_cast<int64_t>(random.below(
@@ -426,6 +471,7 @@ Result<Recording> compile_and_record(const EvalRequest& request, const Services&
   for (const toolchain::StageTime& stage : compiled.stages)
     recording.stages.push_back({stage.name, stage.ms, stage.cached});
   recording.diagnostics = compiled.diagnostics;
+  recording.resources = compiled.kernels;
   if (!compiled.ok) {
     judge_compile(compiled, verdict);
     return fail();
@@ -497,6 +543,7 @@ Result<Verdict> evaluate(const EvalRequest& request, const Services& services) {
   PB_ASSIGN_OR_RETURN(double flop, task_flop(request.task, request.axes));
   const Candidate& candidate = request.extraction.candidate;
   plan::LaunchPlan plan;
+  AssembledKernels kernels;
   if (request.extraction.ok && candidate.kind == Candidate::Kind::plan) {
     if (auto checked = check_plan(candidate.plan, request.task.definition, request.axes,
                                   request.inputs, request.arch);
@@ -509,6 +556,7 @@ Result<Verdict> evaluate(const EvalRequest& request, const Services& services) {
     if (recording.verdict) return std::move(*recording.verdict);
     verdict.stages.insert(verdict.stages.end(), recording.stages.begin(), recording.stages.end());
     verdict.diagnostics = std::move(recording.diagnostics);
+    kernels = assembled_kernels(recording.resources, verdict.diagnostics);
     plan = std::move(recording.plan);
   }
   Trial trial(request, services, verdict);
@@ -525,6 +573,12 @@ Result<Verdict> evaluate(const EvalRequest& request, const Services& services) {
   if (request.held_out && verdict.level == Level::strategy && !request.published_workload &&
       !from_blobs && candidate.kind != Candidate::Kind::plan && flop <= kGhostFlop) {
     PB_RETURN_IF_ERROR(try_held_out(request, services, trial.seed(), verdict));
+  }
+  if (request.estimate && verdict.level == Level::strategy) {
+    report(request, "estimate");
+    Stopwatch watch;
+    add_speed_report(request, services, plan, kernels, verdict);
+    verdict.stages.push_back({"estimate", watch.ms(), false});
   }
   return finish_verdict(request, total, verdict);
 }

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,20 @@
 #include "toolchain/compiler.h"
 
 namespace ptxbench::bench {
+
+// Inputs and right outputs of one seed, kept from the first evaluation for later ones of the same
+// task, size and seed.
+struct KeptWork {
+  struct Block {
+    size_t output = 0;
+    int64_t first_row = 0, count = 0;
+    std::vector<double> values, noise;
+  };
+  std::optional<Seed> seed;
+  std::vector<Tensor> inputs;
+  std::vector<std::string> hashes;  // of the inputs
+  std::vector<Block> blocks;        // empty: not computed yet
+};
 
 struct EvalRequest {
   Extraction extraction;
@@ -35,12 +50,15 @@ struct EvalRequest {
   plan::AsyncMode async = plan::AsyncMode::late;
   int threads = 0;  // 0 = all cores
   std::string schedule = "inorder";
+  bool races = true;         // look for unordered accesses in the replay, not in ghost replays
   std::optional<Seed> seed;  // none: drawn after the candidate is frozen
   double timeout_s = 60;     // of the replay
   bool held_out =
       true;  // a candidate that reaches level 5 at a size of its tests also runs at one nearby
   bool dependence = true;  // ghost replays: whether the output depends on the instructions
+  bool estimate = true;    // level 5: how long it would take on a GPU, and why
   bool trust = false;
+  std::shared_ptr<KeptWork> kept;  // null: nothing is kept
   std::filesystem::path cache_dir;
   std::function<void(const std::string& what, double fraction)> progress;  // may be empty
 };
@@ -62,6 +80,7 @@ struct Recording {
   plan::LaunchPlan plan;
   std::vector<Stage> stages;
   std::vector<toolchain::Diagnostic> diagnostics;
+  std::vector<toolchain::KernelResources> resources;  // what the assembler said of each kernel
 };
 Result<Recording> compile_and_record(const EvalRequest& request, const Services& services);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "bench/causes/speed_json.h"
+
 namespace ptxbench::bench {
 namespace {
 
@@ -147,6 +149,8 @@ std::string make_feedback(const Verdict& verdict, const std::string& source) {
   if (verdict.correctness) add_numbers(text, *verdict.correctness);
   add_other_outputs(text, verdict);
   add_findings(text, verdict, source);
+  if (verdict.estimate && verdict.level == Level::strategy)
+    text += speed_feedback(*verdict.estimate, kMaxItems);
   for (const std::string& note : verdict.notes) text += "- note: " + note + "\n";
   return text;
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/json.h"
+#include "bench/causes/speed_json.h"
 
 namespace ptxbench::bench {
 namespace {
@@ -55,7 +56,8 @@ Json evidence_json(const Evidence& evidence) {
                           {"warps", f.warps},
                           {"threads", f.threads},
                           {"required", f.required},
-                          {"depends", f.depends ? number(*f.depends) : Json()}};
+                          {"depends", f.depends ? number(*f.depends) : Json()},
+                          {"machine_sites", f.machine_sites ? Json(*f.machine_sites) : Json()}};
   return {{"level", evidence.level},
           {"families", families},
           {"task_flop", number(evidence.task_flop)},
@@ -121,6 +123,10 @@ Json finding_json(const plan::Finding& f) {
           {"source", {{"file", f.file}, {"line", f.line}, {"inlined_at", inlined}}},
           {"ptx_line", f.ptx_line},
           {"ptx", f.ptx},
+          {"other", f.other_ptx_line == 0 ? Json()
+                                          : Json({{"file", f.other_file},
+                                                  {"line", f.other_line},
+                                                  {"ptx_line", f.other_ptx_line}})},
           {"cta", f.cta},
           {"warp", f.warp},
           {"lanes", f.lanes},
@@ -213,34 +219,38 @@ const char* name(Level level) {
 }
 
 nlohmann::json to_json(const Verdict& v) {
-  Json json = {
-      {"version", kVerdictVersion},
-      {"level", static_cast<int>(v.level)},
-      {"level_name", name(v.level)},
-      {"reason", v.reason},
-      {"message", v.message},
-      {"label", v.label},
-      {"status", v.status},
-      {"tag", v.tag},
-      {"definition", v.definition},
-      {"workload", v.workload},
-      {"published_workload", v.published_workload},
-      {"axes", axes_json(v.axes)},
-      {"device", v.device},
-      {"arch", v.arch},
-      {"seed", v.seed},
-      {"candidate", {{"name", v.candidate}, {"hash", v.candidate_hash}}},
-      {"mode", {{"tensor", v.tensor_mode}, {"async", v.async_mode}, {"schedule", v.schedule}}},
-      {"evidence", evidence_json(v.evidence)},
-      {"held_out", v.held_out ? Json{{"axes", axes_json(v.held_out->axes)},
-                                     {"level", static_cast<int>(v.held_out->level)},
-                                     {"reason", v.held_out->reason}}
-                              : Json()},
-      {"performance", v.performance ? performance_json(*v.performance) : Json()},
-      {"notes", v.notes},
-      {"feedback", v.feedback},
-      {"total_ms", number(v.total_ms)},
-      {"versions", {{"ptxbench", kProgramVersion}, {"verdict", kVerdictVersion}}}};
+  Json json = {{"version", kVerdictVersion},
+               {"level", static_cast<int>(v.level)},
+               {"level_name", name(v.level)},
+               {"reason", v.reason},
+               {"message", v.message},
+               {"label", v.label},
+               {"status", v.status},
+               {"tag", v.tag},
+               {"definition", v.definition},
+               {"workload", v.workload},
+               {"published_workload", v.published_workload},
+               {"axes", axes_json(v.axes)},
+               {"device", v.device},
+               {"arch", v.arch},
+               {"seed", v.seed},
+               {"candidate", {{"name", v.candidate}, {"hash", v.candidate_hash}}},
+               {"mode",
+                {{"tensor", v.tensor_mode},
+                 {"async", v.async_mode},
+                 {"schedule", v.schedule},
+                 {"races", v.races}}},
+               {"evidence", evidence_json(v.evidence)},
+               {"held_out", v.held_out ? Json{{"axes", axes_json(v.held_out->axes)},
+                                              {"level", static_cast<int>(v.held_out->level)},
+                                              {"reason", v.held_out->reason}}
+                                       : Json()},
+               {"performance", v.performance ? performance_json(*v.performance) : Json()},
+               {"estimate", v.estimate ? to_json(*v.estimate) : Json()},
+               {"notes", v.notes},
+               {"feedback", v.feedback},
+               {"total_ms", number(v.total_ms)},
+               {"versions", {{"ptxbench", kProgramVersion}, {"verdict", kVerdictVersion}}}};
   json["sm_count"] = v.sm_count > 0 ? Json(v.sm_count) : Json(nullptr);
   json["correctness"] = v.correctness ? correctness_json(*v.correctness) : Json(nullptr);
   json["outputs"] = list(v.outputs, [](const Correctness& c) {

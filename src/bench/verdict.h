@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/causes/causes.h"
 #include "bench/compare.h"
 #include "bench/performance.h"
 #include "plan/run_result.h"
@@ -36,6 +37,9 @@ struct FamilyEvidence {
   bool required = false;
   // Share of the output's elements that change when the family does nothing; none: not tested.
   std::optional<double> depends = std::nullopt;
+  // Instructions of the family in the machine code that ran, as far as control flow can reach them;
+  // none: it was not looked at.
+  std::optional<uint64_t> machine_sites = std::nullopt;
 };
 
 struct Evidence {
@@ -62,6 +66,7 @@ struct Verdict {
   std::string tag;      // published instruction tag: "H" GMMA and TMA, "G" GMMA only, ... see docs
   std::string definition, workload, device, arch, seed, candidate, candidate_hash;
   std::string tensor_mode, async_mode, schedule;
+  bool races = false;       // unordered accesses were looked for
   std::string source_file;  // what findings and diagnostics call the candidate's source
   std::vector<std::pair<std::string, int64_t>> axes;
   bool published_workload = false;
@@ -71,6 +76,7 @@ struct Verdict {
   std::vector<Correctness> outputs;        // of all, in definition order
   std::optional<HeldOut> held_out;
   std::optional<Performance> performance;          // none: not timed
+  std::optional<SpeedReport> estimate;             // of right candidates: time and its causes
   std::vector<plan::Finding> findings;             // most certain first
   std::vector<toolchain::Diagnostic> diagnostics;  // of the compilers, errors first
   std::vector<plan::KernelStats> kernels;

@@ -75,6 +75,7 @@ Result<void> settle_size(const CandidateOptions& options, bench::EvalRequest& re
   PB_ASSIGN_OR_RETURN(double flop, bench::task_flop(request.task, request.axes));
   const bool small = flop <= kSmallFlop;
   request.tensor = small ? plan::TensorMode::hw : plan::TensorMode::f32;
+  request.races = small;
   request.timeout_s = small ? kSmallTimeout : kFullTimeout;
   return {};
 }

@@ -17,6 +17,7 @@ constexpr int kOk = 0, kFellShort = 1, kFailure = 2;
 void add_doctor(CLI::App& app, int& exit_code);
 void add_tasks(CLI::App& app, int& exit_code);
 void add_record(CLI::App& app, int& exit_code);
+void add_estimate(CLI::App& app, int& exit_code);
 void add_eval(CLI::App& app, int& exit_code);
 void add_emulate(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);

@@ -25,7 +25,8 @@ namespace fs = std::filesystem;
 
 struct EmulateOptions {
   std::vector<std::string> command;
-  std::string profile = "h200", tensor = "hw", async = "late", schedule = "inorder", json;
+  std::string profile = "h200", tensor = "hw", async = "late", schedule = "inorder", races = "off",
+              json;
   std::string threads = "0";
   bool check = false, verbose = false;
 };
@@ -56,6 +57,7 @@ std::vector<std::string> program_environment(const EmulateOptions& options,
                                   "PTXBENCH_EMULATE_ASYNC=" + options.async,
                                   "PTXBENCH_EMULATE_THREADS=" + options.threads,
                                   "PTXBENCH_EMULATE_SCHEDULE=" + options.schedule,
+                                  "PTXBENCH_EMULATE_RACES=" + options.races,
                                   "PTXBENCH_EMULATE_REPORT=" + reports.string()};
   std::string libraries = (build_dir() / "lib/emulate").string();
   for (char** v = environ; *v; ++v) {
@@ -129,7 +131,7 @@ Result<int> run(const EmulateOptions& options) {
   for (const auto& [name, value] :
        {std::pair{"profile", options.profile}, std::pair{"tensor", options.tensor},
         std::pair{"async", options.async}, std::pair{"threads", options.threads},
-        std::pair{"schedule", options.schedule}})
+        std::pair{"schedule", options.schedule}, std::pair{"races", options.races}})
     PB_RETURN_IF_ERROR(cudart::set_emulation_option(&checked, name, value));
   PB_ASSIGN_OR_RETURN(const fs::path program, find_program(options.command[0]));
   PB_RETURN_IF_ERROR(check_program(program, *cudart::find_profile(options.profile.c_str())));
@@ -164,6 +166,8 @@ void add_emulate(CLI::App& app, int& exit_code) {
       "Asynchronous work is done as late as allowed or at once: late, eager (late)");
   command->add_option("--threads", options->threads, "Host threads for kernels; 0: all cores (0)");
   command->add_option("--schedule", options->schedule, "inorder or random:SEED (inorder)");
+  command->add_option("--races", options->races,
+                      "Look for accesses that nothing orders: on, off (off)");
   command->add_option("--json", options->json, "Write findings and counts to this file");
   command->add_flag("--check", options->check,
                     "Exit with 1 if the program succeeds with a fatal or latent finding");

@@ -43,6 +43,7 @@ Result<void> apply(const EvalOptions& options, bench::EvalRequest& request) {
     return Error{"usage", fmt::format("schedule '{}' is neither inorder nor random:NUMBER",
                                       options.schedule)};
   request.schedule = options.schedule;
+  if (options.races != "auto") request.races = options.races == "on";
   request.threads = options.threads;
   if (!options.seed.empty()) {
     PB_ASSIGN_OR_RETURN(bench::Seed seed, bench::parse_seed(options.seed));
@@ -62,7 +63,7 @@ Result<bench::Verdict> run(const EvalOptions& options, bench::EvalRequest& reque
     bench::GpuRequest on_gpu;
     on_gpu.device.worker.device = *gpu;
     if (const char* driver = std::getenv("PTXBENCH_DRIVER")) on_gpu.device.worker.driver = driver;
-    on_gpu.timing.groups = options.groups;
+    on_gpu.timing.launches = options.launches;
     if (options.timeout_s > 0) on_gpu.device.launch_s = on_gpu.timing.launch_s = options.timeout_s;
     auto verdict = bench::evaluate_on_gpu(request, on_gpu);
     request.progress = nullptr;
@@ -169,6 +170,11 @@ void add_eval(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0, 1024));
   command->add_option("--schedule", options->schedule, "inorder or random:NUMBER")
       ->capture_default_str();
+  command
+      ->add_option("--races", options->races,
+                   "Look for accesses that nothing orders: on, off, auto (at small sizes)")
+      ->check(CLI::IsMember({"on", "off", "auto"}))
+      ->capture_default_str();
   command->add_option("--seed", options->seed, "Inputs' seed in hex, to replay a verdict");
   command->add_option("--tile-map", options->tile_map,
                       "Write a picture of right and wrong 16x16 tiles to FILE (SVG)");
@@ -179,8 +185,8 @@ void add_eval(CLI::App& app, int& exit_code) {
       ->add_option("--jobs", options->jobs, "Candidates of a folder judged at once (0: all cores)")
       ->check(CLI::Range(0, 256));
   command
-      ->add_option("--groups", options->groups,
-                   "On a GPU: groups of timed launches, each with inputs of its own")
+      ->add_option("--launches", options->launches,
+                   "On a GPU: timed launches, each on contents of its own")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_option("--trace", options->trace, "Also write the result as a FlashInfer trace");

@@ -155,7 +155,8 @@ class Batch {
         {"--workload", options_.workload}, {"--axes", options_.axes},
         {"--arch", options_.arch},         {"--device", options_.device},
         {"--tensor", options_.tensor},     {"--async", options_.async},
-        {"--schedule", options_.schedule}, {"--seed", options_.seed}};
+        {"--schedule", options_.schedule}, {"--seed", options_.seed},
+        {"--races", options_.races}};
     for (const auto& [name, text] : given)
       if (!text.empty()) out.insert(out.end(), {name, text});
     if (options_.timeout_s > 0)

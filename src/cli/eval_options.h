@@ -8,12 +8,12 @@
 namespace ptxbench::cli {
 
 struct EvalOptions : CandidateOptions {
-  std::string plan, tensor, async = "late", schedule = "inorder", seed;
+  std::string plan, tensor, async = "late", schedule = "inorder", seed, races = "auto";
   std::string tile_map;  // file for the picture of wrong tiles, SVG
   std::string trace;     // file for the verdict as a FlashInfer trace
   int threads = 0, require = 5;
-  int jobs = 0;    // candidates of a folder judged at once; 0 = all cores
-  int groups = 8;  // of timed launches on a GPU
+  int jobs = 0;       // candidates of a folder judged at once; 0 = all cores
+  int launches = 25;  // timed ones, on a GPU
   double timeout_s = 0;
 };
 

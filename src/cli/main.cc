@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
   cli::add_doctor(app, exit_code);
   cli::add_tasks(app, exit_code);
   cli::add_eval(app, exit_code);
+  cli::add_estimate(app, exit_code);
   cli::add_record(app, exit_code);
   cli::add_emulate(app, exit_code);
   cli::add_inspect(app, exit_code);

@@ -86,7 +86,7 @@ int list(const TasksOptions& options) {
     size_t published = 0;
     for (const bench::Workload& workload : task->workloads) published += workload.published;
     document.push_back(task_json(*task));
-    text += fmt::format("{:<43} {:<9}{} published workloads, {} small{}\n", name,
+    text += fmt::format("{:<43} {:<11}{} published workloads, {} small{}\n", name,
                         task->definition.op_type, published, task->workloads.size() - published,
                         task->admission == bench::AdmissionState::admitted ? "" : "  NOT ADMITTED");
   }

@@ -243,12 +243,39 @@ std::string stages(const Verdict& v) {
 
 }  // namespace
 
+std::string speed_text(const bench::SpeedReport& r) {
+  std::string text =
+      fmt::format("\nestimated time on {}: {:.4g} ms, not measured{}\n", r.machine, r.ms,
+                  r.calibrated ? "" : "; the model was never compared with times of this card");
+  text += "  at";
+  for (const auto& [axis, value] : r.axes) text += fmt::format(" {}={}", axis, value);
+  text += fmt::format(", from {} of {} CTAs; bound by {}\n", r.ctas_run, r.ctas, r.bound);
+  for (const bench::LaunchEstimate& launch : r.launches) {
+    text += fmt::format("  {:<40.40}{:>9.4g} ms, {} CTAs an SM ({}), busiest SM {:.2f}x\n",
+                        demangled_function(launch.kernel), launch.ms, launch.ctas_per_sm,
+                        launch.limited_by, launch.imbalance);
+    std::string parts;
+    for (const auto& term : launch.terms)
+      if (term.ms > 0.02 * launch.ms)
+        parts += fmt::format("{}{} {:.3g} ms", parts.empty() ? "" : ", ", term.name, term.ms);
+    text += "    " + parts + "\n";
+  }
+  for (const bench::SpeedCause& c : r.causes) {
+    text += fmt::format("  {:>3.0f} %  {} in {}", 100 * c.cost, c.kind, c.kernel);
+    if (!c.file.empty()) text += fmt::format(", {}:{}", c.file, c.line);
+    if (c.ptx_line > 0) text += fmt::format(", PTX line {}", c.ptx_line);
+    text += "\n         " + c.evidence + "\n         " + c.advice + "\n";
+  }
+  return text;
+}
+
 std::string verdict_text(const Verdict& v, const std::string& source, int first_line,
                          const Style& style) {
   std::string text = headline(v, style) + identity(v, first_line);
   text += diagnostics(v, source, style);
   for (const bench::Correctness& c : v.outputs) text += correctness(c, style);
   text += performance(v);
+  if (v.estimate) text += speed_text(*v.estimate);
   text += findings(v, source, style);
   for (size_t i = 0; i < v.notes.size(); ++i)
     text += (i == 0 ? "\nnotes\n  " : "  ") + v.notes[i] + "\n";

@@ -44,6 +44,9 @@ Result<void> set_emulation_option(EmulationOptions* o, const std::string& name,
     const bool random = value.rfind("random:", 0) == 0 && number(value.substr(7), &seed);
     if (value != "inorder" && !random) return unknown("schedule", value, "inorder or random:SEED");
     o->schedule = value;
+  } else if (name == "races") {
+    if (value != "on" && value != "off") return unknown("races", value, "on or off");
+    o->races = value == "on";
   } else {
     return Error{"usage", "no emulation option named " + name};
   }
@@ -53,11 +56,9 @@ Result<void> set_emulation_option(EmulationOptions* o, const std::string& name,
 Result<EmulationOptions> read_emulation_environment() {
   EmulationOptions options;
   constexpr std::pair<const char*, const char*> kVariables[] = {
-      {"PTXBENCH_EMULATE_PROFILE", "profile"},
-      {"PTXBENCH_EMULATE_TENSOR", "tensor"},
-      {"PTXBENCH_EMULATE_ASYNC", "async"},
-      {"PTXBENCH_EMULATE_THREADS", "threads"},
-      {"PTXBENCH_EMULATE_SCHEDULE", "schedule"}};
+      {"PTXBENCH_EMULATE_PROFILE", "profile"},   {"PTXBENCH_EMULATE_TENSOR", "tensor"},
+      {"PTXBENCH_EMULATE_ASYNC", "async"},       {"PTXBENCH_EMULATE_THREADS", "threads"},
+      {"PTXBENCH_EMULATE_SCHEDULE", "schedule"}, {"PTXBENCH_EMULATE_RACES", "races"}};
   for (const auto& [variable, name] : kVariables)
     if (const char* value = std::getenv(variable))
       PB_RETURN_IF_ERROR(set_emulation_option(&options, name, value));

@@ -17,13 +17,15 @@ struct EmulationOptions {
   plan::AsyncMode async = plan::AsyncMode::late;
   int threads = 0;                   // 0: all cores
   std::string schedule = "inorder";  // or "random:SEED"
+  bool races = false;                // look for accesses that nothing orders
 };
 
-// Sets one option by name ("profile", "tensor", "async", "threads", "schedule"). Errors: "usage".
+// Sets one option by name ("profile", "tensor", "async", "threads", "schedule",
+// "races"). Errors: "usage".
 Result<void> set_emulation_option(EmulationOptions* options, const std::string& name,
                                   const std::string& value);
 
-// From PTXBENCH_EMULATE_PROFILE, _TENSOR, _ASYNC, _THREADS, _SCHEDULE. Errors: "usage".
+// From PTXBENCH_EMULATE_PROFILE, _TENSOR, _ASYNC, _THREADS, _SCHEDULE, _RACES. Errors: "usage".
 Result<EmulationOptions> read_emulation_environment();
 
 }  // namespace ptxbench::cudart

@@ -29,14 +29,25 @@ const char* name_of(plan::HazardClass hazard) {
 json to_json(const plan::Finding& f) {
   json inlined = json::array();
   for (const auto& [file, line] : f.inlined_at) inlined.push_back({{"file", file}, {"line", line}});
-  return {{"kind", f.kind},         {"class", name_of(f.hazard)},
-          {"kernel", f.kernel},     {"message", f.message},
-          {"hint", f.hint},         {"file", f.file},
-          {"line", f.line},         {"inlined_at", inlined},
-          {"ptx_line", f.ptx_line}, {"ptx", f.ptx},
-          {"cta", f.cta},           {"warp", f.warp},
-          {"lanes", f.lanes},       {"address", f.address},
-          {"symbol", f.symbol},     {"count", f.count}};
+  return {{"kind", f.kind},
+          {"class", name_of(f.hazard)},
+          {"kernel", f.kernel},
+          {"message", f.message},
+          {"hint", f.hint},
+          {"file", f.file},
+          {"line", f.line},
+          {"inlined_at", inlined},
+          {"ptx_line", f.ptx_line},
+          {"ptx", f.ptx},
+          {"cta", f.cta},
+          {"warp", f.warp},
+          {"lanes", f.lanes},
+          {"address", f.address},
+          {"symbol", f.symbol},
+          {"count", f.count},
+          {"other_file", f.other_file},
+          {"other_line", f.other_line},
+          {"other_ptx_line", f.other_ptx_line}};
 }
 
 bool same_site(const plan::Finding& a, const plan::Finding& b) {

@@ -70,6 +70,18 @@ Result<void> upload(Worker& worker, uint32_t set, std::span<const Binding> argum
   return {};
 }
 
+// Code for sm_90a runs on 9.0 alone, code for sm_90f on later ones of the family, for sm_90 on all
+// later ones.
+bool runs_on(const std::string& arch, const cuda::DeviceInfo& info) {
+  constexpr std::string_view kPrefix = "sm_";
+  if (arch.compare(0, kPrefix.size(), kPrefix) != 0) return true;
+  const int wanted = std::atoi(arch.c_str() + kPrefix.size());
+  const int own = 10 * info.cc_major + info.cc_minor;
+  if (arch.back() == 'a') return own == wanted;
+  if (arch.back() == 'f') return own >= wanted && info.cc_major == wanted / 10;
+  return own >= wanted;
+}
+
 // A plan is bound before anything is started: the error is the caller's.
 Result<void> check_bindings(const plan::LaunchPlan& plan, std::span<const Binding> arguments) {
   for (const plan::Buffer& b : plan.buffers)
@@ -146,13 +158,46 @@ Result<void> CudaDevice::stopped(const cuda::Failure& failure, const plan::Launc
   return {};
 }
 
+// The worker that has the plan loaded. Few are kept: each holds its plan's scratch memory.
+Result<Worker*> CudaDevice::kept_worker(const plan::LaunchPlan& plan) {
+  constexpr size_t kMost = 3;
+  std::vector<uint8_t> bytes = plan::serialize(plan);
+  for (const Kept& kept : kept_)
+    if (kept.plan == bytes) return kept.worker.get();
+  if (kept_.size() == kMost) kept_.erase(kept_.begin());
+  PB_ASSIGN_OR_RETURN(std::unique_ptr<Worker> worker, Worker::start(options_.worker));
+  PB_ASSIGN_OR_RETURN(const cuda::Loaded loaded, worker->load(plan, options_.from_ptx));
+  if (loaded.failure) return Error{"gpu-fault", loaded.failure.what};
+  kept_.push_back({std::move(bytes), std::move(worker)});
+  return kept_.back().worker.get();
+}
+
+Result<RunResult> CudaDevice::replay_kept(const plan::LaunchPlan& plan,
+                                          std::span<const Binding> arguments, double seconds) {
+  PB_ASSIGN_OR_RETURN(Worker* const worker, kept_worker(plan));
+  for (uint32_t i = 0; i < arguments.size(); ++i) {
+    const Binding& b = arguments[i];
+    PB_RETURN_IF_ERROR(b.initialized ? worker->upload(0, i, b.bytes, b.read_only)
+                                     : worker->fill(0, i, b.bytes.size(), 0xffff));
+  }
+  PB_ASSIGN_OR_RETURN(const cuda::Ran ran,
+                      worker->run({0, cuda::Timing::none, false, false}, seconds));
+  if (ran.failure) return Error{"gpu-fault", ran.failure.what};
+  for (uint32_t i = 0; i < arguments.size(); ++i)
+    if (!arguments[i].read_only) PB_RETURN_IF_ERROR(worker->download(0, i, arguments[i].bytes));
+  PB_RETURN_IF_ERROR(worker->release(0));
+  return RunResult();
+}
+
 Result<RunResult> CudaDevice::run_once(const plan::LaunchPlan& plan,
                                        std::span<const Binding> arguments, double seconds,
                                        bool from_ptx, int repeats) {
   RunResult result;
   PB_ASSIGN_OR_RETURN(std::unique_ptr<Worker> worker, Worker::start(options_.worker));
-  PB_ASSIGN_OR_RETURN(const cuda::Loaded loaded, worker->load(plan, from_ptx));
+  PB_ASSIGN_OR_RETURN(const cuda::Loaded loaded,
+                      worker->load(plan, from_ptx, options_.count_instructions));
   kernels_ = loaded.kernels;
+  images_ = loaded.images;
   if (loaded.failure) {
     worker.reset();
     PB_RETURN_IF_ERROR(stopped(loaded.failure, plan, &result));
@@ -209,10 +254,12 @@ Result<void> CudaDevice::count(const plan::LaunchPlan& plan, std::span<const Bin
   std::vector<Binding> with_counters(arguments.begin(), arguments.end());
   with_counters.push_back({counters, false, true});
   const std::vector<cuda::KernelInfo> kernels = kernels_;
+  const auto images = images_;
   const auto plain = std::move(results_);
   results_.clear();
   auto counted = run_once(instrumented->plan, with_counters, 4 * seconds, true, 1);
   kernels_ = kernels;
+  images_ = images;
   if (!counted.ok()) return counted.error();
   if (counted->status != RunStatus::completed) {
     result->findings.push_back(
@@ -233,14 +280,18 @@ Result<RunResult> CudaDevice::replay(const plan::LaunchPlan& plan,
     return Error{"unsupported", "ghost replays run on the emulator"};
   PB_RETURN_IF_ERROR(plan::validate(plan));
   PB_RETURN_IF_ERROR(check_bindings(plan, arguments));
-  const bool hopper = plan.arch == "sm_90a" || plan.arch == "sm_90";
-  if (hopper && (info_.cc_major != 9 || info_.cc_minor != 0))
+  if (!runs_on(plan.arch, info_))
     return Error{"unsupported", fmt::format("the plan is for {}, {} has compute capability {}.{}",
                                             plan.arch, name(), info_.cc_major, info_.cc_minor)};
   Stopwatch watch;
   const double seconds = options.wall_budget_s > 0
                              ? std::min(options.wall_budget_s, options_.launch_s)
                              : options_.launch_s;
+  if (options_.keep_workers) {
+    auto kept = replay_kept(plan, arguments, seconds);
+    if (!kept.ok()) kept_.clear();
+    return kept;
+  }
   PB_ASSIGN_OR_RETURN(RunResult result, run_once(plan, arguments, seconds, options_.from_ptx,
                                                  std::max(options_.repeats, 1)));
   if (result.status == RunStatus::completed) {

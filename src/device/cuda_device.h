@@ -19,6 +19,9 @@ struct CudaOptions {
   bool count_instructions = true;  // a second replay, of the instrumented plan
   int repeats = 2;                 // replays of the same inputs, outputs compared bit for bit
   double launch_s = 10;            // a replay that takes longer hangs
+  // Workers stay, each with its plan loaded, and no guards are looked at: for this project's own
+  // kernels.
+  bool keep_workers = false;
 };
 
 class CudaDevice : public Device {
@@ -37,8 +40,11 @@ class CudaDevice : public Device {
   const CudaOptions& options() const { return options_; }
   double empty_launch_ms() const { return empty_launch_ms_; }
   const std::vector<cuda::KernelInfo>& kernels() const { return kernels_; }  // of the last replay
-  uint32_t differing_maps() const { return differing_maps_; }                // likewise
-  const std::string& map_difference() const { return map_difference_; }      // of the first
+  // The machine code of the last replay, by module; without counting, and where the driver does not
+  // give it, empty.
+  const std::vector<std::vector<uint8_t>>& images() const { return images_; }
+  uint32_t differing_maps() const { return differing_maps_; }            // likewise
+  const std::string& map_difference() const { return map_difference_; }  // of the first
 
  private:
   explicit CudaDevice(CudaOptions options) : options_(std::move(options)) {}
@@ -50,10 +56,20 @@ class CudaDevice : public Device {
   Result<void> stopped(const cuda::Failure& failure, const plan::LaunchPlan& plan,
                        plan::RunResult* result);
 
+  struct Kept {
+    std::vector<uint8_t> plan;
+    std::unique_ptr<cuda::Worker> worker;
+  };
+  Result<cuda::Worker*> kept_worker(const plan::LaunchPlan& plan);
+  Result<plan::RunResult> replay_kept(const plan::LaunchPlan& plan,
+                                      std::span<const Binding> arguments, double seconds);
+
   CudaOptions options_;
+  std::vector<Kept> kept_;
   cuda::DeviceInfo info_;
   double empty_launch_ms_ = 0;
   std::vector<cuda::KernelInfo> kernels_;
+  std::vector<std::vector<uint8_t>> images_;
   uint32_t differing_maps_ = 0;
   std::string map_difference_;
   std::vector<std::vector<uint8_t>> results_;  // of the last replay, by argument

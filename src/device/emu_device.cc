@@ -124,6 +124,7 @@ class Replay {
     result_.wall_ms = one.wall_ms;
     result_.status = one.status;
     result_.message = one.message;
+    for (plan::LaunchCosts& costs : one.costs) result_.costs.push_back(std::move(costs));
     for (Finding& f : one.findings) result_.findings.push_back(std::move(f));
     StepEffect effect;
     effect.kernel = l.kernel;

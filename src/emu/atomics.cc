@@ -51,8 +51,7 @@ uint64_t atomic_result(AtomicOp op, Type type, uint64_t old, uint64_t b, uint64_
     case Type::f32:
       return combine_f32(op, old32, b32, flush);
     case Type::f64:
-      return std::bit_cast<uint64_t>(
-          combine_float(op, std::bit_cast<double>(old), std::bit_cast<double>(b)));
+      return combine_f64(op, old, b);
     case Type::f16:
     case Type::f16x2:
       return halves(type == Type::f16 ? 1 : 2, old, b,

@@ -337,8 +337,20 @@ Result<void> Decoder::decode_function(uint32_t code_index) {
 // ----------------------------------------------------------------------------------------
 // instructions
 
+// A register declared .v2 or .v4, or an element of one.
+static bool is_vector_register(const ptx::Function& f, const Operand& o) {
+  const bool names_one = o.kind == Operand::Kind::reg ||
+                         (o.kind == Operand::Kind::address && o.base == Operand::Base::reg);
+  if (names_one && o.index < f.registers.size() && f.registers[o.index].vector != 1) return true;
+  return std::any_of(o.elements.begin(), o.elements.end(),
+                     [&](const Operand& e) { return is_vector_register(f, e); });
+}
+
 Result<void> Decoder::decode_instruction(Scope& s, const Instruction& i) {
   s.next_temp32 = s.next_temp64 = 0;
+  for (const Operand& o : i.operands)
+    if (is_vector_register(*s.f, o))
+      return unsupported(s, i, "registers declared .v2 or .v4 are not emulated");
   if (const char* why = refused(i.op)) return unsupported(s, i, why);
   if (i.op == Op::mma) return mma(s, i);
   if (i.op == Op::wmma_mma || i.op == Op::wmma_load || i.op == Op::wmma_store) return wmma(s, i);
@@ -550,6 +562,7 @@ Result<void> Decoder::decode_control(Scope& s, const Instruction& i, bool* done)
       MicroOp& op =
           emit(s, i, i.op == Op::barrier_cluster_arrive ? ops::cluster_arrive : ops::cluster_wait);
       if (i.mods.has(Mod::aligned)) op.flags |= kAligned;
+      op.imm = i.mods.has(Mod::relaxed);
       return {};
     }
     case Op::fence:
@@ -558,7 +571,13 @@ Result<void> Decoder::decode_control(Scope& s, const Instruction& i, bool* done)
       uint64_t async = i.mods.has(Mod::proxy) && i.mods.has(Mod::async) ? 1
                        : i.mods.has(Mod::mbarrier_init)                 ? 2
                                                                         : 0;
-      emit(s, i, ops::fence).imm = async;
+      MicroOp& op = emit(s, i, ops::fence);
+      op.imm = async;
+      // A proxy fence orders nothing between threads.
+      if (!i.mods.has(Mod::proxy) && !i.mods.has(Mod::mbarrier_init))
+        op.extra =
+            static_cast<uint32_t>(memory_order(i.mods, {Order::acq_rel, SyncScope::weak}).scope) |
+            (i.op == Op::membar || i.mods.has(Mod::sc) ? 4 : 0);
       return {};
     }
     case Op::setmaxnreg: {

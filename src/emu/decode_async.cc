@@ -77,7 +77,9 @@ Result<void> Decoder::bulk(Scope& s, const Instruction& i) {
     return {};
   }
   if (i.op == Op::cp_async_bulk_wait_group) {
-    emit(s, i, ops::bulk_wait).imm = o[0].value;
+    MicroOp& op = emit(s, i, ops::bulk_wait);
+    op.imm = o[0].value;
+    op.extra = mods.has(Mod::read);
     return {};
   }
   bool tensor = i.op == Op::cp_async_bulk_tensor || i.op == Op::cp_reduce_async_bulk_tensor;

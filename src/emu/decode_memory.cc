@@ -87,9 +87,7 @@ Result<void> Decoder::load_store(Scope& s, const Instruction& i) {
   m.element_bytes = static_cast<uint8_t>(ptx::bits(type) / 8);
   m.sign_extend = ptx::is_signed(type);
   m.is_store = store;
-  m.is_volatile_like = i.mods.has(Mod::volatile_) || i.mods.has(Mod::relaxed) ||
-                       i.mods.has(Mod::acquire) || i.mods.has(Mod::release) ||
-                       i.mods.has(Mod::mmio);
+  m.order = memory_order(i.mods, {});
   std::vector<const Operand*> leaves;
   if (value.kind == Operand::Kind::vector)
     for (const Operand& e : value.elements) leaves.push_back(&e);
@@ -117,7 +115,7 @@ Result<void> Decoder::load_store(Scope& s, const Instruction& i) {
   }
   Space space = i.mods.space();
   if (space == Space::generic || space == Space::global)
-    if (m.is_volatile_like && !store) kernel_->communicates = true;
+    if (m.order.order != Order::weak && !store) kernel_->communicates = true;
   // A parameter space variable of a device function, or of a call, lives in local memory.
   bool param = space == Space::param || space == Space::param_entry || space == Space::param_func;
   Handler h = nullptr;
@@ -156,6 +154,7 @@ Result<void> Decoder::atomic(Scope& s, const Instruction& i) {
   const size_t sources = what == AtomicOp::cas ? 2 : 1;
   if (i.operands.size() < at + 1 + sources) return unsupported(s, i, "too few operands");
   PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, i.operands[at]));
+  m.order = memory_order(i.mods, {Order::relaxed, SyncScope::gpu});
   m.element_bytes = static_cast<uint8_t>(ptx::bits(type) / 8);
   if (m.element_bytes * n > 32) return unsupported(s, i, "a vector of more than 32 bytes");
   // Results first, then the operands, each n elements.
@@ -272,6 +271,7 @@ Result<void> Decoder::mbarrier(Scope& s, const Instruction& i) {
       PB_ASSIGN_OR_RETURN(MemorySite m, address(s, i, o[1]));
       PB_ASSIGN_OR_RETURN(Slot state, write(s, i, o[0]));
       uint64_t flags = (i.op == Op::mbarrier_arrive_drop ? uint64_t{ops::kDrop} : 0) |
+                       (mods.has(Mod::relaxed) ? uint64_t{ops::kRelaxed} : 0) |
                        (mods.has(Mod::expect_tx) ? uint64_t{ops::kExpectTx} : 0);
       Slot v = 0;
       if (o.size() > 2) {
@@ -289,6 +289,7 @@ Result<void> Decoder::mbarrier(Scope& s, const Instruction& i) {
       PB_ASSIGN_OR_RETURN(Slot v, read(s, i, o[2], parity ? Type::u32 : Type::u64));
       finish(with_space(m), ops::mbarrier_wait, s.layout.slot[o[0].index], v,
              (parity ? uint64_t{ops::kParity} : 0) |
+                 (mods.has(Mod::relaxed) ? uint64_t{ops::kRelaxed} : 0) |
                  (i.op == Op::mbarrier_try_wait ? uint64_t{ops::kTryWait} : 0));
       return {};
     }

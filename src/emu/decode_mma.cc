@@ -99,8 +99,10 @@ Result<void> Decoder::wmma(Scope& s, const Instruction& i) {
   f.a = short_form ? Type::f16 : mods.type(1), f.b = short_form ? Type::f16 : mods.type(2);
   f.saturate = mods.has(Mod::satfinite);
   f.exclusive_or = mods.has(Mod::xor_);
-  for (Mod m : {Mod::rz, Mod::rm, Mod::rp})
-    if (mods.has(m)) return unsupported(s, i, fmt::format(".{} is not implemented", ptx::name(m)));
+  f.rounding = mods.has(Mod::rz)   ? FE_TOWARDZERO
+               : mods.has(Mod::rm) ? FE_DOWNWARD
+               : mods.has(Mod::rp) ? FE_UPWARD
+                                   : FE_TONEAREST;
   if (Result<void> known = check(f); !known.ok()) return unsupported(s, i, known.error().message);
   return multiply(s, i, std::move(site), registers_of(f), f.a == Type::f64 ? 8 : 4);
 }

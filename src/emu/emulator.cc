@@ -8,9 +8,11 @@
 #include <mutex>
 #include <thread>
 
+#include "emu/costs.h"
 #include "emu/decode.h"
 #include "emu/executor.h"
 #include "emu/ops.h"
+#include "emu/race_checker.h"
 #include "ptx/parser.h"
 #include "ptx/verifier.h"
 
@@ -18,6 +20,9 @@ namespace ptxbench::emu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Of the memory that an SM has for both, what is left to the first-level cache at least.
+constexpr uint32_t kFirstLevelMinimum = 28u << 10;
 
 double seconds_since(Clock::time_point t) {
   return std::chrono::duration<double>(Clock::now() - t).count();
@@ -130,6 +135,28 @@ void count_kernel(const Kernel& kernel, const LaunchState& launch,
   k.tensor_flop_by_type.assign(by_type.begin(), by_type.end());
 }
 
+// A launch of which a part has run reads and writes the more memory the more of it runs, until all
+// of a buffer has been touched.
+void add_costs(const LaunchState& launch, uint32_t shared_bytes, CostLedger& ledger,
+               const Executor& executor, const std::vector<Touched>& touched,
+               plan::RunResult* result) {
+  plan::LaunchCosts costs = ledger.take(executor.counts());
+  costs.grid = {launch.grid.x, launch.grid.y, launch.grid.z};
+  costs.block = {launch.block.x, launch.block.y, launch.block.z};
+  costs.cluster = {launch.cluster.x, launch.cluster.y, launch.cluster.z};
+  costs.shared_bytes = shared_bytes;
+  costs.ctas = launch.grid.count();
+  const double scale = costs.ctas_run == 0
+                           ? 0
+                           : static_cast<double>(costs.ctas) / static_cast<double>(costs.ctas_run);
+  for (const Touched& t : touched) {
+    const double size = static_cast<double>(t.allocation->size);
+    costs.unique_read_bytes += std::min(size, scale * static_cast<double>(t.read));
+    costs.unique_written_bytes += std::min(size, scale * static_cast<double>(t.written));
+  }
+  result->costs.push_back(std::move(costs));
+}
+
 // One host thread per executor; this one watches the time and reports progress.
 void run_watched(LaunchState& state, std::vector<std::unique_ptr<Executor>>& executors,
                  uint64_t clusters, double seconds_before) {
@@ -230,8 +257,26 @@ Result<uint64_t> Emulator::symbol(uint32_t module, const std::string& name) cons
   return Error{"unknown-symbol", "the module has no variable named " + name};
 }
 
+// What a driver refuses before a kernel starts.
+static Result<void> check_shape(const LaunchRequest& r) {
+  const auto refuse = [](const char* what, const plan::Dim3& d) -> Result<void> {
+    return Error{"launch",
+                 fmt::format("a {} of {} x {} x {} cannot be launched", what, d.x, d.y, d.z)};
+  };
+  const auto within = [](const plan::Dim3& d, uint32_t x, uint32_t y, uint32_t z) {
+    return d.x >= 1 && d.x <= x && d.y >= 1 && d.y <= y && d.z >= 1 && d.z <= z;
+  };
+  if (!within(r.block, 1024, 1024, 64) || r.block.count() > 1024) return refuse("block", r.block);
+  if (!within(r.grid, 0x7fffffff, 65535, 65535)) return refuse("grid", r.grid);
+  if (!within(r.cluster, 16, 16, 16) || r.cluster.count() > 16) return refuse("cluster", r.cluster);
+  if (r.grid.x % r.cluster.x || r.grid.y % r.cluster.y || r.grid.z % r.cluster.z)
+    return refuse("grid that is no multiple of its clusters", r.grid);
+  return {};
+}
+
 Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
                               const plan::RunOptions& options, plan::RunResult* result) {
+  PB_RETURN_IF_ERROR(check_shape(request));
   Loaded& loaded = modules_[module];
   std::shared_ptr<Kernel>& kernel = loaded.kernels[request.kernel];
   if (!kernel) {
@@ -294,8 +339,12 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
       options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
   uint64_t clusters = request.grid.count() / std::max<uint64_t>(state.cluster.count(), 1);
   if (kernel->allocates) heap_.prepare();
+  RaceChecker races(state);
+  if (options.races) state.races = &races;
   // One thread where the order of CTAs could show.
-  if (kernel->communicates || kernel->allocates || (kernel->prints && options.print)) workers = 1;
+  if (options.races || options.costs.collect || kernel->communicates || kernel->allocates ||
+      (kernel->prints && options.print))
+    workers = 1;
   workers = static_cast<int>(
       std::max<uint64_t>(1, std::min<uint64_t>(static_cast<uint64_t>(workers), clusters)));
   state.resident_clusters = std::max<uint64_t>(
@@ -304,6 +353,17 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
 
   std::vector<std::unique_ptr<Executor>> executors;
   for (int i = 0; i < workers; i++) executors.push_back(std::make_unique<Executor>(state));
+  std::unique_ptr<CostLedger> costs;
+  if (options.costs.collect) {
+    // A cooperative launch waits for all of its CTAs.
+    if (!request.cooperative) state.cluster_limit = options.costs.clusters;
+    costs = std::make_unique<CostLedger>(
+        *kernel,
+        (profile_.shared_per_sm + kFirstLevelMinimum -
+         std::min<uint32_t>(static_cast<uint32_t>(per_sm) * shared, profile_.shared_per_sm)) /
+            static_cast<uint32_t>(per_sm));
+    executors[0]->count_costs(costs.get());
+  }
   const auto start = Clock::now();
   if (workers == 1 && options.wall_budget_s <= 0 && !options.progress)
     executors[0]->run();
@@ -318,6 +378,8 @@ Result<void> Emulator::launch(uint32_t module, const LaunchRequest& request,
   executed_ = executed_instructions(*kernel, executors);
   count_families(*kernel, executors, result);
   count_kernel(*kernel, state, executors, result);
+  if (options.races) races.report_counts();
+  if (costs) add_costs(state, shared - kReservedShared, *costs, *executors[0], touched_, result);
   for (plan::Finding& finding : sink.take()) result->findings.push_back(std::move(finding));
   if (state.stop) {
     result->status = static_cast<plan::RunStatus>(state.status.load());

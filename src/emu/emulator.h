@@ -49,7 +49,7 @@ class Emulator {
 
   // Runs the kernel to its end and adds what happened to `result` (findings, families, stats;
   // status and message if it did not complete). The error is the harness's own: "unsupported",
-  // "unknown-kernel".
+  // "unknown-kernel", "launch" (sizes that no device has).
   Result<void> launch(uint32_t module, const LaunchRequest& request,
                       const plan::RunOptions& options, plan::RunResult* result);
 

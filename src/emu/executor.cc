@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "emu/costs.h"
 #include "emu/ops.h"
+#include "emu/race_checker.h"
 
 namespace ptxbench::emu {
 namespace {
@@ -146,6 +148,7 @@ std::unique_ptr<Cluster> Executor::make_cluster(uint64_t index) {
       cta.warps[i]->max_registers = share;
     }
   }
+  if (races()) races()->start(*c);
   return c;
 }
 
@@ -190,6 +193,7 @@ void Executor::init_warp(Warp& w, Cta& cta, uint32_t index) {
   w.known_inits = {};
   w.maps_acquired.clear();
   w.clock = 0;
+  w.multiplies = false, w.copies = Beside::unknown;
   w.rotate = w.pause = w.converge_done = false;
   set_frame(w, 0);
 }
@@ -301,6 +305,7 @@ void Executor::woke(Warp& w, const Wait& wait) {
     join(w.observed, w.cta->cluster_released);
     w.known_inits.join(w.cta->cluster->barrier_last_inits);
   }
+  if (RaceChecker* races = w.exec->races()) races->woke(w, wait);
   synchronised(w);
 }
 
@@ -346,6 +351,7 @@ void Executor::exit_lanes(Warp& w, uint32_t lanes) {
   c.cluster->live_threads -= n;
   c.cluster->progress++;
   if (!w.active) w.yield = true;
+  if (races()) races()->exit(w);
   if (w.live) return count_exited(w, live_before);
   finish_stores(w);
   while (!w.cp_async.empty()) {
@@ -414,6 +420,7 @@ bool Executor::run_warp(Warp& w, int budget) {
         w.blocked = false;
         count.warps--;
         count.threads -= static_cast<uint32_t>(std::popcount(mask));
+        if (costs_) costs_->blocked(pc);
       }
       if (launch_.stop) break;
       if (w.pause) {
@@ -534,8 +541,20 @@ Executor::Outcome Executor::run_cluster(Cluster& c) {
   return Outcome::done;
 }
 
+// Of `limit` clusters out of `total`, the one that runs as number `taken`. Kernels whose CTAs wait
+// for others get the first ones, as they would start; else they are spread over the grid, by a
+// stride that shares no period with it.
+uint64_t Executor::grid_index(uint64_t taken, uint64_t limit, uint64_t total) const {
+  if (limit == total || launch_.kernel->communicates) return taken;
+  const uint64_t stride = total / limit;
+  return taken * stride + (taken * 0x9E3779B97F4A7C15u >> 32) % stride;
+}
+
 void Executor::run() {
-  uint64_t total = launch_.grid.count() / std::max<uint64_t>(launch_.cluster.count(), 1);
+  const uint64_t clusters = launch_.grid.count() / std::max<uint64_t>(launch_.cluster.count(), 1);
+  const uint64_t total =
+      launch_.cluster_limit ? std::min(launch_.cluster_limit, clusters) : clusters;
+  const uint64_t enough = launch_.options->costs.instructions;
   std::vector<std::unique_ptr<Cluster>> live;
   size_t turn = 0;
   bool want_more = true;
@@ -543,7 +562,7 @@ void Executor::run() {
     if (want_more && live.size() < launch_.resident_clusters) {
       uint64_t next = launch_.next_cluster.fetch_add(1);
       if (next < total) {
-        live.push_back(make_cluster(next));
+        live.push_back(make_cluster(grid_index(next, total, clusters)));
         turn = live.size() - 1;
       }
     }
@@ -554,9 +573,10 @@ void Executor::run() {
     if (o == Outcome::done) {
       if (!launch_.stop) report_unfinished_loads(*live[turn]);
       launch_.done_clusters++;
+      if (costs_) costs_->end(*live[turn]);
       pool_.push_back(std::move(live[turn]));
       live.erase(live.begin() + static_cast<long>(turn));
-      want_more = live.empty();
+      want_more = live.empty() && !(enough && launch_.instructions + since_account_ >= enough);
     } else if (o == Outcome::deadlock) {
       report_deadlock(*live[turn]);
     } else {

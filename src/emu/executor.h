@@ -47,8 +47,11 @@ class Executor {
     while (touched_[last_touched_].allocation != a) last_touched_++;
   }
   const std::vector<Touched>& touched() const { return touched_; }
+  CostLedger* costs() const { return costs_; }  // null: nobody asked for them
+  void count_costs(CostLedger* costs) { costs_ = costs; }
   bool eager() const { return launch_.options->async == plan::AsyncMode::eager; }
   bool tracks_proxies() const { return tracks_proxies_; }
+  RaceChecker* races() const { return launch_.races; }
 
   // ------------------------------------------------------------------ used by the handlers
   // Reports a hazard at the instruction that `w` executes now.
@@ -122,6 +125,7 @@ class Executor {
   std::unique_ptr<Cluster> make_cluster(uint64_t index);
   void init_warp(Warp& w, Cta& cta, uint32_t index);
   Outcome run_cluster(Cluster& c);
+  uint64_t grid_index(uint64_t taken, uint64_t limit, uint64_t total) const;
   bool run_warp(Warp& w, int budget);  // true if it executed anything
   bool pick_fragment(Warp& w);
   bool converged(Warp& w, const MicroOp& op, uint32_t pc);
@@ -137,6 +141,7 @@ class Executor {
   TrafficCount traffic_;
   std::vector<Touched> touched_;
   size_t last_touched_ = 0;
+  CostLedger* costs_ = nullptr;
   uint8_t* constants_ = nullptr;
   std::vector<std::unique_ptr<Cluster>> pool_;  // finished clusters whose memory is used again
   bool tracks_proxies_ = false, random_schedule_ = false;

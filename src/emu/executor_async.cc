@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "emu/costs.h"
 #include "emu/executor.h"
+#include "emu/race_checker.h"
 #include "emu/tma_walk.h"
 
 namespace ptxbench::emu {
@@ -32,6 +34,7 @@ void Executor::issue_load(Warp& w, BulkLoad load) {
         return fault(w, "mbarrier-access", 0,
                      fmt::format("a bulk load writes over the live mbarrier at {}",
                                  shared_symbol(target, offset)));
+  if (races()) races()->bulk_load(w, load);
   // Only the bytes of the box are written; a small inner box leaves the gaps of its pitch alone.
   // What a reduction adds to stays as it is until then.
   if (load.reduce != 0xff) {
@@ -94,6 +97,8 @@ void Executor::perform_load(Cluster& c, size_t index) {
   c.progress++;
   Cta& barrier_cta = *c.ctas[load.mbarrier_rank];
   auto it = barrier_cta.mbarriers.find(load.mbarrier);
+  if (it != barrier_cta.mbarriers.end())
+    it->second.beside = c.loads.empty() ? Beside::none : Beside::others;
   if (&barrier_cta == &target && it != barrier_cta.mbarriers.end() && whole) {
     if (load.tensor && load.span != load.bytes)
       for_each_piece(load.map, load.at, load.shared_address, false, [&](const CopyPiece& p) {
@@ -120,13 +125,15 @@ void Executor::perform_load(Cluster& c, size_t index) {
 
 void Executor::perform_for(Cluster& c, const Wait& wait) {
   const Cta& cta = *c.ctas[wait.cta_rank];
+  bool performed = false;
   for (size_t i = 0; i < c.loads.size() && !satisfied(cta, wait);) {
     const BulkLoad& l = c.loads[i];
     if (l.mbarrier_rank == wait.cta_rank && l.mbarrier == wait.address)
-      perform_load(c, i);
+      perform_load(c, i), performed = true;
     else
       i++;
   }
+  if (costs_ && performed && c.loads.empty()) costs_->exposed_wait(1);
 }
 
 // Nobody waited: on silicon the bytes may arrive when the memory already belongs to another CTA.

@@ -26,6 +26,14 @@ void locate(plan::Finding& f, const Kernel& kernel, uint32_t pc) {
   for (size_t i = 1; i < chain.size(); i++) f.inlined_at.emplace_back(chain[i].file, chain[i].line);
 }
 
+void locate_other(plan::Finding& f, const Kernel& kernel, uint32_t pc) {
+  plan::Finding other;
+  locate(other, kernel, pc);
+  f.other_file = std::move(other.file);
+  f.other_line = other.line;
+  f.other_ptx_line = other.ptx_line;
+}
+
 void FindingSink::add(const char* kind, plan::HazardClass hazard, const FindingSite& site,
                       std::string message, std::string hint, uint64_t address, std::string symbol) {
   plan::Finding f;
@@ -33,14 +41,24 @@ void FindingSink::add(const char* kind, plan::HazardClass hazard, const FindingS
   f.hazard = hazard;
   f.message = std::move(message);
   f.hint = std::move(hint);
+  f.address = address;
+  f.symbol = std::move(symbol);
+  add(std::move(f), site);
+}
+
+void FindingSink::add_count(const char* kind, uint32_t pc, uint64_t times) {
+  std::lock_guard lock(mutex_);
+  if (auto it = entries_.find(Key{kind, pc}); it != entries_.end())
+    it->second.finding.count += times;
+}
+
+void FindingSink::add(plan::Finding f, const FindingSite& site) {
   f.cta = site.cta;
   f.warp = site.warp;
   f.lanes = site.lanes;
-  f.address = address;
-  f.symbol = std::move(symbol);
   locate(f, kernel_, site.pc);
   std::lock_guard lock(mutex_);
-  Entry& e = entries_[Key{kind, site.pc}];
+  Entry& e = entries_[Key{f.kind, site.pc}];
   if (e.finding.kind.empty()) {
     e = {std::move(f), site.cta_linear};
     return;

@@ -25,6 +25,9 @@ class FindingSink {
  public:
   explicit FindingSink(const Kernel& kernel) : kernel_(kernel) {}
 
+  void add(plan::Finding finding, const FindingSite& site);
+  // The same finding happened again so many times.
+  void add_count(const char* kind, uint32_t pc, uint64_t times);
   void add(const char* kind, plan::HazardClass hazard, const FindingSite& site, std::string message,
            std::string hint = "", uint64_t address = 0, std::string symbol = "");
   std::vector<plan::Finding> take();
@@ -47,5 +50,7 @@ class FindingSink {
 // Fills kernel, source lines, inlined chain, PTX line and text of a finding from the instruction at
 // `pc`.
 void locate(plan::Finding& finding, const Kernel& kernel, uint32_t pc);
+// Likewise the place of the other access of a race.
+void locate_other(plan::Finding& finding, const Kernel& kernel, uint32_t pc);
 
 }  // namespace ptxbench::emu

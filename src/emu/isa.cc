@@ -51,19 +51,6 @@ const char* refused(ptx::Op op) {
     case Op::vote:
     case Op::shfl:
       return "does not exist from sm_70 on; the form with .sync does";
-    case Op::vadd2:
-    case Op::vsub2:
-    case Op::vavrg2:
-    case Op::vabsdiff2:
-    case Op::vmin2:
-    case Op::vmax2:
-    case Op::vset:
-    case Op::vset2:
-    case Op::vset4:
-    case Op::vmad:
-    case Op::vshl:
-    case Op::vshr:
-      return "this video instruction is not emulated";
     default:
       return nullptr;
   }

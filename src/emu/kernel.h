@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "emu/memory_order.h"
 #include "emu/micro_op.h"
 #include "emu/mma.h"
 #include "emu/tensor_core.h"
@@ -55,7 +56,7 @@ struct MemorySite {
   uint8_t element_bytes = 0, register_bytes = 0;
   bool sign_extend = false;
   bool is_store = false;
-  bool is_volatile_like = false;
+  MemoryOrder order;
   int64_t offset = 0;      // added to the base address
   Slot base = 0;           // address register
   uint8_t base_bytes = 8;  // 4 or 8

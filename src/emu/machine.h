@@ -29,6 +29,7 @@ struct Warp;
 struct Cta;
 struct Cluster;
 class Executor;
+class RaceChecker;
 
 // What a warp knows of its CTA, see arrival.cc: for each mbarrier (by id) the number of phases that
 // have completed, and for each warp the number of its wgmmas that have; interleaved, 0 = nothing.
@@ -105,6 +106,9 @@ struct CpAsync {
   std::array<uint32_t, 32> dst{}, src_bytes{};
 };
 
+// Whether other copies were in flight when one arrived (where costs are counted).
+enum class Beside : uint8_t { unknown, none, others };
+
 struct Warp : RegisterView {
   uint32_t pc = 0;           // of the next instruction of the current fragment
   uint32_t active = 0;       // its lanes
@@ -139,12 +143,14 @@ struct Warp : RegisterView {
   uint64_t wgmma_issued = 0;
   std::vector<uint64_t> wgmma_groups;  // number of wgmmas issued at each commit
   uint64_t instructions = 0;
-  uint64_t clock = 0;           // %clock, %globaltimer
-  bool rotate = false;          // with yield: the fragment spins, another one should run
-  bool pause = false;           // with yield: the time slice ends
-  bool converge_done = false;   // the current fragment was released from a convergence wait
-  uint64_t barrier_ticket = 0;  // bar.red: generation at arrival + 1; 0 = has not arrived
-  uint32_t max_registers = 0;   // a thread; changed by setmaxnreg
+  uint64_t clock = 0;               // %clock, %globaltimer
+  bool rotate = false;              // with yield: the fragment spins, another one should run
+  bool pause = false;               // with yield: the time slice ends
+  bool converge_done = false;       // the current fragment was released from a convergence wait
+  uint64_t barrier_ticket = 0;      // bar.red: generation at arrival + 1; 0 = has not arrived
+  uint32_t max_registers = 0;       // a thread; changed by setmaxnreg
+  bool multiplies = false;          // has issued a matrix instruction (where costs are counted)
+  Beside copies = Beside::unknown;  // of the last wait for a copy: were others in flight?
   Observed observed;
   KnownInits known_inits;                      // see there
   std::map<uint64_t, uint64_t> maps_acquired;  // address -> version, see MapEdit
@@ -196,13 +202,15 @@ struct NamedBarrier {
 };
 
 struct LiveBarrier : Mbarrier {
-  uint32_t id = 0;         // fresh at every init; from 1
-  uint32_t init_warp = 0;  // who initialised it when, and whether the async proxy may know
+  Beside beside = Beside::unknown;  // of the last bulk load that arrived here
+  uint32_t id = 0;                  // fresh at every init; from 1
+  uint32_t init_warp = 0;           // who initialised it when, and whether the async proxy may know
   uint64_t init_seq = 0;
   bool fenced = false;
   Observed released;  // what the threads that arrived had observed
   KnownInits inits;   // likewise
   uint32_t init_index = 0;
+  uint32_t race_index = 0;  // of the race checker
 };
 
 // Bulk loads in flight, and stores and reductions into the cluster's shared memory: bytes that will
@@ -271,11 +279,13 @@ struct Cluster {
   uint32_t inits = 0;                            // mbarriers initialised so far
   KnownInits barrier_inits, barrier_last_inits;  // what those at the cluster barrier knew
   void complete_barrier();
-  std::mt19937_64 random;  // of --schedule=random
-  uint64_t progress = 0;   // bumped by everything that can end somebody's wait
+  std::mt19937_64 random;       // of --schedule=random
+  uint64_t progress = 0;        // bumped by everything that can end somebody's wait
+  std::shared_ptr<void> races;  // what the race checker keeps of it
 };
 
 class DeviceHeap;  // device_runtime.h
+class CostLedger;  // costs.h
 
 // A tensor map in global memory that a kernel changed; see ops_tensormap.cc.
 struct MapEdit {
@@ -288,6 +298,7 @@ struct LaunchState {
   GlobalMemory* memory = nullptr;
   DeviceHeap* heap = nullptr;
   FindingSink* sink = nullptr;
+  RaceChecker* races = nullptr;  // null: not asked for
   const plan::RunOptions* options = nullptr;
   plan::Dim3 grid, block, cluster;
   bool explicit_cluster = false;
@@ -300,6 +311,7 @@ struct LaunchState {
   // shared between host threads
   uint64_t resident_clusters = 1;  // per host thread: SMs x occupancy of the modelled GPU, divided
   uint64_t step_limit = 0;         // warp instructions of this launch; 0 = none
+  uint64_t cluster_limit = 0;      // of clusters that run, of those of the grid; 0 = all
   std::atomic<bool> stop{false};
   std::atomic<int> status{0};  // RunStatus of the first stop
   std::atomic<uint64_t> next_cluster{0}, done_clusters{0}, instructions{0};

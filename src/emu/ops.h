@@ -38,9 +38,10 @@ void barrier_sync(RegisterView&, const MicroOp&,
 void barrier_arrive(RegisterView&, const MicroOp&, uint32_t mask);
 void barrier_reduce(RegisterView&, const MicroOp&,
                     uint32_t mask);  // operand 0: d, 1: id, 2: count, 3: predicate; imm
-void cluster_arrive(RegisterView&, const MicroOp&, uint32_t mask);
+void cluster_arrive(RegisterView&, const MicroOp&, uint32_t mask);  // imm: relaxed
 void cluster_wait(RegisterView&, const MicroOp&, uint32_t mask);
-void fence(RegisterView&, const MicroOp&, uint32_t mask);  // imm 1: proxy.async, 2: mbarrier_init
+void fence(RegisterView&, const MicroOp&,
+           uint32_t mask);  // imm 1: proxy.async, 2: mbarrier_init; extra: SyncScope, 4: .sc
 
 // ops_memory.cc; extra: MemorySite
 void load_global(RegisterView&, const MicroOp&, uint32_t mask);
@@ -82,7 +83,8 @@ enum MbarrierFlags : uint64_t {
   kExpectTx = 2,
   kHasCount = 4,
   kParity = 8,
-  kTryWait = 16
+  kTryWait = 16,
+  kRelaxed = 32
 };
 
 // ops_async.cc
@@ -98,7 +100,7 @@ void cp_async_mbarrier_arrive(RegisterView&, const MicroOp&,
 void bulk_load(RegisterView&, const MicroOp&, uint32_t mask);   // global (or shared::cta) -> shared
 void bulk_store(RegisterView&, const MicroOp&, uint32_t mask);  // shared -> global, reductions too
 void bulk_commit(RegisterView&, const MicroOp&, uint32_t mask);
-void bulk_wait(RegisterView&, const MicroOp&, uint32_t mask);  // imm: groups left
+void bulk_wait(RegisterView&, const MicroOp&, uint32_t mask);  // imm: groups left; extra: .read
 
 // ops_matrix.cc
 void ldmatrix(RegisterView&, const MicroOp&,

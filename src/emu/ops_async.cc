@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "emu/costs.h"
 #include "emu/lane_access.h"
 #include "emu/ops.h"
+#include "emu/race_checker.h"
 
 namespace ptxbench::emu::ops {
 namespace {
@@ -56,10 +58,16 @@ void cp_async(RegisterView& v, const MicroOp& op, uint32_t mask) {
                     source<uint64_t>(v, site.src)[l] + static_cast<uint64_t>(site.src_offset));
   });
   if (!ok) return;
+  if (RaceChecker* races = w.exec->races()) races->copy(w, copy);
   for_each_lane(mask, [&](int l) {
     w.exec->check_source_in_flight(w, *w.cta, copy.dst[l], copy.bytes, "cp.async");
     Executor::mark_in_flight(*w.cta, copy.dst[l], copy.bytes);
   });
+  if (CostLedger* costs = w.exec->costs()) {
+    costs->copy();
+    costs->global(w.pc - 1, *w.cta, copy.src.data(), mask, copy.bytes, false);
+    costs->shared(w.pc - 1, copy.dst.data(), mask, copy.bytes, true);
+  }
   if (w.exec->eager())
     w.exec->perform_cp_async(w, copy);
   else
@@ -68,6 +76,7 @@ void cp_async(RegisterView& v, const MicroOp& op, uint32_t mask) {
 
 void cp_async_commit(RegisterView& v, const MicroOp&, uint32_t) {
   Warp& w = warp_of(v);
+  if (RaceChecker* races = w.exec->races()) races->copy_commit(w);
   for (CpAsync& c : w.cp_async)
     if (c.group == ~uint64_t{0}) c.group = w.cp_groups;
   w.cp_groups++;
@@ -75,12 +84,15 @@ void cp_async_commit(RegisterView& v, const MicroOp&, uint32_t) {
 
 void cp_async_wait(RegisterView& v, const MicroOp& op, uint32_t) {
   Warp& w = warp_of(v);
+  if (RaceChecker* races = w.exec->races()) races->copy_wait(w, op.imm);
   bool all = op.imm == ~uint64_t{0};
   while (!w.cp_async.empty()) {
     const CpAsync& c = w.cp_async.front();
     if (!all && (c.group == ~uint64_t{0} || w.cp_groups - c.group <= op.imm)) break;
     w.exec->perform_cp_async(w, c);
     w.cp_async.pop_front();
+    if (w.exec->costs() && w.cp_async.empty())
+      w.exec->costs()->exposed_wait(1.0 / static_cast<double>(w.cta->warps.size()));
   }
 }
 
@@ -103,6 +115,7 @@ void cp_async_mbarrier_arrive(RegisterView& v, const MicroOp& op, uint32_t mask)
     if (!c || it == c->mbarriers.end())
       return w.exec->fault(w, "mbarrier-uninitialized", 1u << l,
                            "cp.async.mbarrier.arrive on no initialised mbarrier");
+    if (RaceChecker* races = w.exec->races()) races->copy_arrive(w, it->second);
     uint64_t token;
     // Without .noinc the pending count is raised by one first, so the arrival is neutral.
     if (op.imm && it->second.arrive(1, &token) != Mbarrier::Fault::none)

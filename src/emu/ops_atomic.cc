@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include "emu/atomics.h"
+#include "emu/costs.h"
 #include "emu/lane_access.h"
 #include "emu/ops.h"
+#include "emu/race_checker.h"
 
 namespace ptxbench::emu::ops {
 namespace {
@@ -22,7 +24,8 @@ uint64_t value_of(const Warp& w, Slot slot, int bytes, int lane) {
 }
 
 // Host bytes of an atomic's target; null after a fault.
-uint8_t* target_bytes(Warp& w, uint64_t address, uint32_t bytes, int lane, int where) {
+uint8_t* target_bytes(Warp& w, uint64_t address, uint32_t bytes, int lane, int where,
+                      const MemoryOrder& order) {
   Executor& e = *w.exec;
   if (address % bytes) {
     e.fault(w, "misaligned", 1u << lane,
@@ -41,6 +44,7 @@ uint8_t* target_bytes(Warp& w, uint64_t address, uint32_t bytes, int lane, int w
       e.diagnose_read(w, *c, offset, bytes, 1u << lane, "this atomic");
       Executor::mark_clean(*c, offset, bytes);
     }
+    if (RaceChecker* races = e.races()) races->atomic(w, c, offset, bytes, order);
     return c->shared.data() + offset;
   }
   GlobalMemory& memory = *e.launch().memory;
@@ -55,6 +59,7 @@ uint8_t* target_bytes(Warp& w, uint64_t address, uint32_t bytes, int lane, int w
             fmt::format("an atomic writes to {}, an input", a->name), "", address);
     return nullptr;
   }
+  if (RaceChecker* races = e.races()) races->atomic(w, nullptr, address, bytes, order);
   uint64_t at = address - a->base;
   if (a->tracks_writes() && !a->note_read(at, bytes))
     e.report(w, "uninitialized-read", plan::HazardClass::latent, 1u << lane,
@@ -112,9 +117,12 @@ void atomic(RegisterView& v, const MicroOp& op, uint32_t mask) {
   uint64_t address[32];
   alignas(64) uint8_t before[32][32] = {};
   lane_addresses(w, m, address);
+  if (CostLedger* costs = w.exec->costs(); costs && mask)
+    costs->atomic(w.pc - 1, address, mask, all,
+                  where == 1 || in_window(address[std::countr_zero(mask)], kSharedWindow));
   for_each_lane(mask, [&](int l) {
     if (w.exec->launch().stop) return;
-    uint8_t* p = target_bytes(w, address[l], all, l, where);
+    uint8_t* p = target_bytes(w, address[l], all, l, where, m.order);
     if (!p) return;
     if (bytes == 16) {
       if (swap_wide(w, m, what, l, p, before[l])) w.cta->cluster->progress++;

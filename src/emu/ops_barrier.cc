@@ -4,6 +4,7 @@
 
 #include "emu/lane_access.h"
 #include "emu/ops.h"
+#include "emu/race_checker.h"
 
 namespace ptxbench::emu {
 
@@ -26,6 +27,9 @@ void Cluster::complete_barrier() {
 
 namespace ptxbench::emu::ops {
 namespace {
+
+// In Warp::cluster_phase: the warp arrived and has not waited since.
+constexpr uint64_t kArrived = uint64_t{1} << 63;
 
 // The barrier named by the operands; null after a fault.
 NamedBarrier* barrier_of(Warp& w, Slot id_slot, uint32_t mask, uint32_t* id) {
@@ -58,6 +62,7 @@ bool arrive_at(Warp& w, NamedBarrier& b, uint32_t id, const MicroOp& op, Slot co
   b.arrived += static_cast<uint32_t>(std::popcount(mask));
   if (mask & w.live & (~w.live + 1)) b.arrived += 32 - static_cast<uint32_t>(std::popcount(w.live));
   b.warps |= uint64_t{1} << (w.index & 63);
+  if (RaceChecker* races = w.exec->races()) races->barrier_arrive(w, id);
   join(b.released, w.observed);
   b.inits.join(w.known_inits);
   c.cluster->progress++;
@@ -103,8 +108,8 @@ void barrier_reduce(RegisterView& v, const MicroOp& op, uint32_t mask) {
   } else if (b->generation == w.barrier_ticket - 1) {
     return w.exec->block(w, {Wait::Kind::named_barrier, 0, id, b->generation, false}, true);
   }
-  w.barrier_ticket = 0;
-  Executor::woke(w, {Wait::Kind::named_barrier, 0, id, 0, false});
+  const uint64_t arrived = std::exchange(w.barrier_ticket, 0) - 1;
+  Executor::woke(w, {Wait::Kind::named_barrier, 0, id, arrived, false});
   uint64_t kind = op.imm & 0xff00;
   if (kind == 0x100) {
     uint32_t* d = destination<uint32_t>(v, op.operand[0]);
@@ -116,10 +121,11 @@ void barrier_reduce(RegisterView& v, const MicroOp& op, uint32_t mask) {
   p = (p & ~mask) | (value ? mask : 0);
 }
 
-void cluster_arrive(RegisterView& v, const MicroOp&, uint32_t mask) {
+void cluster_arrive(RegisterView& v, const MicroOp& op, uint32_t mask) {
   Warp& w = warp_of(v);
+  if (RaceChecker* races = w.exec->races()) races->cluster_arrive(w, op.imm);
   Cluster& c = *w.cta->cluster;
-  w.cluster_phase = c.barrier_phase;
+  w.cluster_phase = c.barrier_phase | kArrived;
   join(w.cta->cluster_released, w.observed);
   c.barrier_inits.join(w.known_inits);
   c.barrier_arrived += static_cast<uint32_t>(std::popcount(mask));
@@ -128,17 +134,29 @@ void cluster_arrive(RegisterView& v, const MicroOp&, uint32_t mask) {
   c.complete_barrier();
 }
 
-void cluster_wait(RegisterView& v, const MicroOp&, uint32_t) {
+void cluster_wait(RegisterView& v, const MicroOp&, uint32_t mask) {
   Warp& w = warp_of(v);
-  Wait wait{Wait::Kind::cluster_barrier, 0, 0, w.cluster_phase, false};
-  if (w.cta->cluster->barrier_phase != w.cluster_phase) return Executor::woke(w, wait);
+  const uint64_t arrived = w.cluster_phase & ~kArrived;
+  // Of a warp that comes in parts not every part is followed.
+  if (mask == w.live) {
+    if (!(w.cluster_phase & kArrived))
+      w.exec->report(w, "cluster-barrier-unmatched", plan::HazardClass::fatal, mask,
+                     "barrier.cluster.wait without an arrive before it",
+                     "each barrier.cluster.wait belongs to one barrier.cluster.arrive");
+    w.cluster_phase = arrived;
+  }
+  Wait wait{Wait::Kind::cluster_barrier, 0, 0, arrived, false};
+  if (w.cta->cluster->barrier_phase != arrived) return Executor::woke(w, wait);
   w.exec->block(w, wait, false);
 }
 
 void fence(RegisterView& v, const MicroOp& op, uint32_t) {
   Warp& w = warp_of(v);
+  if (RaceChecker* races = w.exec->races(); races && op.extra)
+    races->fence(w, static_cast<SyncScope>(op.extra & 3), op.extra & 4);
   if (!op.imm) return;
   if (op.imm == 2) {
+    if (RaceChecker* races = w.exec->races()) races->mbarrier_init_fence(w);
     // Makes the warp's own initialisations known to the async proxy, and nothing else.
     for (auto& [offset, barrier] : w.cta->mbarriers)
       if (barrier.init_warp == w.index) barrier.fenced = true;

@@ -7,6 +7,7 @@
 #include "emu/device_runtime.h"
 #include "emu/lane_access.h"
 #include "emu/ops.h"
+#include "emu/race_checker.h"
 
 namespace ptxbench::emu::ops {
 namespace {
@@ -105,9 +106,12 @@ void call_builtin(RegisterView& v, const MicroOp& op, uint32_t mask) {
   for_each_lane(mask, [&](int lane) {
     if (site.builtin == kVprintf) print(w, site, lane);
     if (site.builtin == kFree) release(w, site, lane);
-    if (site.builtin == kMalloc)
-      set_result(w, site, lane,
-                 w.exec->launch().heap->allocate(argument<uint64_t>(w, site, 0, lane)));
+    if (site.builtin == kMalloc) {
+      const auto bytes = argument<uint64_t>(w, site, 0, lane);
+      const uint64_t address = w.exec->launch().heap->allocate(bytes);
+      if (RaceChecker* races = w.exec->races(); races && address) races->forget(address, bytes);
+      set_result(w, site, lane, address);
+    }
   });
 }
 

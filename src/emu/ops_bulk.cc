@@ -5,8 +5,10 @@
 #include <bit>
 #include <cstring>
 
+#include "emu/costs.h"
 #include "emu/lane_access.h"
 #include "emu/ops.h"
+#include "emu/race_checker.h"
 #include "emu/tma_walk.h"
 
 namespace ptxbench::emu::ops {
@@ -61,7 +63,7 @@ bool fetch_map(Warp& w, uint64_t address, plan::TensorMapArgs* map, int lane) {
 }
 
 // The map of a copy, which must be one for the instruction; false after a fault.
-bool map_for(Warp& w, const BulkSite& site, plan::TensorMapArgs* map, int lane) {
+bool map_for(Warp& w, const BulkSite& site, plan::TensorMapArgs* map, int lane, bool is_store) {
   if (!fetch_map(w, lane64(w, site.map, lane) + static_cast<uint64_t>(site.map_offset), map, lane))
     return false;
   std::string why;
@@ -71,7 +73,7 @@ bool map_for(Warp& w, const BulkSite& site, plan::TensorMapArgs* map, int lane) 
   else if (map->im2col != site.im2col)
     why = fmt::format("the instruction is in {} mode, the tensor map in {} mode",
                       site.im2col ? "im2col" : "tiled", map->im2col ? "im2col" : "tiled");
-  if (Result<void> known = supported(*map); why.empty() && !known.ok()) {
+  if (Result<void> known = supported(*map, is_store); why.empty() && !known.ok()) {
     w.exec->launch().halt(plan::RunStatus::unsupported, w.cta->cluster->index,
                           known.error().message);
     w.yield = true;
@@ -215,7 +217,7 @@ void load_lane(Warp& w, const BulkSite& site, int lane) {
   Cluster& cluster = *w.cta->cluster;
   if (site.dims) {
     load.tensor = true;
-    if (!map_for(w, site, &load.map, lane)) return;
+    if (!map_for(w, site, &load.map, lane, false)) return;
     load.at = coordinates(w, site, lane);
     load.bytes = transaction_bytes(load.map);
     load.span = box_span(load.map);
@@ -249,6 +251,8 @@ void load_lane(Warp& w, const BulkSite& site, int lane) {
   }
   if (bar_rank == w.cta->rank) e.check_barrier_fence(w, bar);
   uint32_t targets = site.has_multicast ? source<uint16_t>(w, site.multicast)[lane] : 1u << rank;
+  if (CostLedger* costs = e.costs(); costs && !load.shared_source)
+    costs->bulk_load(load.bytes, static_cast<uint32_t>(std::popcount(targets)));
   for (uint32_t r = 0; r < 16; r++) {
     if (!(targets >> r & 1)) continue;
     if (r >= cluster.ctas.size())
@@ -290,7 +294,7 @@ void store_lane(Warp& w, const BulkSite& site, int lane) {
   if (s.reduce) s.op = static_cast<ReduceOp>(site.reduce);
   uint32_t span;
   if (site.dims) {
-    if (!map_for(w, site, &s.map, lane)) return;
+    if (!map_for(w, site, &s.map, lane, true)) return;
     s.at = coordinates(w, site, lane);
     span = box_span(s.map);
     s.bytes = transaction_bytes(s.map);
@@ -321,6 +325,8 @@ void store_lane(Warp& w, const BulkSite& site, int lane) {
   if (s.bytes == span && !Executor::is_clean(c, offset, span))
     e.diagnose_read(w, c, offset, span, 1u << lane, "a bulk store");
   e.check_proxy(w, c, offset, span, "a bulk store");
+  if (e.races()) e.races()->bulk_store(w, s);
+  if (CostLedger* costs = e.costs()) costs->bulk_store(s.bytes, s.reduce);
   if (e.eager()) return e.perform_store(w, s);
   c.store_lo = std::min(c.store_lo, s.shared_lo);
   c.store_hi = std::max(c.store_hi, s.shared_hi);
@@ -347,6 +353,7 @@ void bulk_commit(RegisterView& v, const MicroOp&, uint32_t mask) {
   Warp& w = warp_of(v);
   for (uint32_t m = mask; m; m &= m - 1) {
     uint32_t lane = static_cast<uint32_t>(std::countr_zero(m));
+    if (RaceChecker* races = w.exec->races()) races->bulk_commit(w, lane);
     for (BulkStore& s : w.stores)
       if (s.lane == lane && s.group == ~uint64_t{0}) s.group = w.store_groups[lane];
     w.store_groups[lane]++;
@@ -355,6 +362,7 @@ void bulk_commit(RegisterView& v, const MicroOp&, uint32_t mask) {
 
 void bulk_wait(RegisterView& v, const MicroOp& op, uint32_t mask) {
   Warp& w = warp_of(v);
+  if (RaceChecker* races = w.exec->races()) races->bulk_wait(w, mask, op.imm, op.extra);
   if (w.stores.empty()) return;
   // Group g (from 0) must be complete when committed - g > imm.
   auto due = [&](const BulkStore& s) {

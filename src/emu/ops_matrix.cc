@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include "emu/costs.h"
 #include "emu/lane_access.h"
 #include "emu/matrix_move.h"
 #include "emu/ops.h"
+#include "emu/race_checker.h"
 
 namespace ptxbench::emu::ops {
 namespace {
+
+// The lanes whose addresses count.
+uint32_t rows(int count) { return count == 4 ? ~0u : (1u << 8 * count) - 1; }
 
 // The 16 bytes of each row; false after a fault.
 bool rows_of(Warp& w, const MicroOp& op, uint32_t offset[32], int count, bool store) {
@@ -44,6 +49,7 @@ void ldmatrix(RegisterView& v, const MicroOp& op, uint32_t) {
   uint32_t offset[32];
   if (!rows_of(w, op, offset, count, false)) return;
   Cta& c = *w.cta;
+  if (RaceChecker* races = w.exec->races()) races->shared(w, c, offset, rows(count), 16, false);
   for (int l = 0; l < 8 * count; l++)
     if (!Executor::is_clean(c, offset[l], 16))
       w.exec->diagnose_read(w, c, offset[l], 16, 1u << l, "ldmatrix");
@@ -54,6 +60,7 @@ void ldmatrix(RegisterView& v, const MicroOp& op, uint32_t) {
   for (size_t j = 0; j < m.values.size(); j++) regs[j] = destination<uint32_t>(v, m.values[j]);
   emu::ldmatrix(c.shared.data(), offset, count, trans, regs);
   for (int j = 0; j < count && early; j++) std::fill_n(regs[j], 32, ~0u);
+  if (CostLedger* costs = w.exec->costs()) costs->rows(w.pc - 1, offset, 8 * count, false);
   w.exec->traffic().shared_load += 128u * static_cast<unsigned>(count);
 }
 
@@ -65,6 +72,7 @@ void stmatrix(RegisterView& v, const MicroOp& op, uint32_t) {
   uint32_t offset[32];
   if (!rows_of(w, op, offset, count, true)) return;
   Cta& c = *w.cta;
+  if (RaceChecker* races = w.exec->races()) races->shared(w, c, offset, rows(count), 16, true);
   bool in_use = c.store_lo < c.store_hi || c.wgmma_lo < c.wgmma_hi;
   uint64_t stamp = c.sequence << 8 | w.index;
   for (int l = 0; l < 8 * count; l++) {
@@ -84,6 +92,7 @@ void stmatrix(RegisterView& v, const MicroOp& op, uint32_t) {
   for (size_t j = 0; j < m.values.size(); j++) regs[j] = source<uint32_t>(v, m.values[j]);
   emu::stmatrix(c.shared.data(), offset, count, trans, regs);
   c.cluster->progress++;
+  if (CostLedger* costs = w.exec->costs()) costs->rows(w.pc - 1, offset, 8 * count, true);
   w.exec->traffic().shared_store += 128u * static_cast<unsigned>(count);
 }
 

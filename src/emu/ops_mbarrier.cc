@@ -5,6 +5,7 @@
 
 #include "emu/lane_access.h"
 #include "emu/ops.h"
+#include "emu/race_checker.h"
 
 namespace ptxbench::emu::ops {
 namespace {
@@ -59,7 +60,8 @@ void check_fault(Warp& w, Cta& c, uint32_t offset, int lane, Mbarrier::Fault fau
 }
 
 // A wait on the barrier succeeded.
-void observe(Warp& w, const LiveBarrier& b) {
+void observe(Warp& w, const LiveBarrier& b, bool relaxed) {
+  if (RaceChecker* races = w.exec->races()) races->mbarrier_observe(w, b, relaxed);
   join(w.observed, b.released);
   learn(w.observed, phases_of(b.id), static_cast<uint32_t>(b.phase()));
   w.known_inits.join(b.inits);
@@ -92,8 +94,10 @@ void mbarrier_init(RegisterView& v, const MicroOp& op, uint32_t mask) {
     w.exec->check_source_in_flight(w, c, offset, 8, "mbarrier.init");
     LiveBarrier b;
     check_fault(w, c, offset, l, b.init(count));
-    if (auto it = c.mbarriers.find(offset); it != c.mbarriers.end())
+    if (auto it = c.mbarriers.find(offset); it != c.mbarriers.end()) {
       c.barrier_live[it->second.id] = false;
+      if (RaceChecker* races = w.exec->races()) races->mbarrier_inval(c, it->second);
+    }
     b.id = static_cast<uint32_t>(c.barrier_live.size());
     c.barrier_live.push_back(true);
     b.init_warp = w.index;
@@ -103,6 +107,7 @@ void mbarrier_init(RegisterView& v, const MicroOp& op, uint32_t mask) {
       b.init_index = c.cluster->inits++;
       w.known_inits.set(b.init_index);
     }
+    if (RaceChecker* races = w.exec->races()) races->mbarrier_init(w, c, offset, b);
     c.mbarriers[offset] = b;
     Executor::mark_barrier(c, offset, true);
     c.cluster->progress++;
@@ -116,6 +121,7 @@ void mbarrier_inval(RegisterView& v, const MicroOp& op, uint32_t mask) {
     uint64_t word = b->word();
     std::memcpy(c.shared.data() + offset, &word, 8);
     c.barrier_live[b->id] = false;
+    if (RaceChecker* races = w.exec->races()) races->mbarrier_inval(c, *b);
     c.mbarriers.erase(offset);
     Executor::mark_barrier(c, offset, false);
     c.cluster->progress++;
@@ -127,6 +133,10 @@ void mbarrier_arrive(RegisterView& v, const MicroOp& op, uint32_t mask) {
     LiveBarrier* b = find_barrier(w, c, offset, l);
     if (!b) return;
     w.exec->check_init_order(w, c, offset, 1u << l);
+    if (RaceChecker* races = w.exec->races()) {
+      races->mbarrier_use(w, c, offset, *b);
+      races->mbarrier_arrive(w, *b, op.imm & kRelaxed);
+    }
     if (&c == w.cta) join(b->released, w.observed);
     b->inits.join(w.known_inits);
     uint32_t n = op.imm & kHasCount ? source<uint32_t>(v, op.operand[1])[l] : 1;
@@ -172,7 +182,9 @@ void mbarrier_wait(RegisterView& v, const MicroOp& op, uint32_t mask) {
     uint32_t offset;
     if (w.exec->launch().stop) return;
     Cta* c = locate_barrier(w, m, address, l, &offset);
-    if (!c || !find_barrier(w, *c, offset, l)) return;
+    const LiveBarrier* barrier = c ? find_barrier(w, *c, offset, l) : nullptr;
+    if (!barrier) return;
+    if (RaceChecker* races = w.exec->races()) races->mbarrier_use(w, *c, offset, *barrier);
     if (c != w.cta)
       return w.exec->fault(w, "mbarrier-remote-wait", 1u << l,
                            "an mbarrier of another CTA cannot be waited on");
@@ -182,8 +194,11 @@ void mbarrier_wait(RegisterView& v, const MicroOp& op, uint32_t mask) {
         parity};
     if (!w.exec->satisfied(*w.cta, wait)) w.exec->perform_for(*w.cta->cluster, wait);
     if (w.exec->satisfied(*w.cta, wait)) {
+      if (const auto it = w.cta->mbarriers.find(wait.address);
+          w.exec->costs() && it != w.cta->mbarriers.end() && it->second.beside != Beside::unknown)
+        w.copies = it->second.beside;
       done |= 1u << l;
-      observe(w, *find_barrier(w, *c, offset, l));
+      observe(w, *find_barrier(w, *c, offset, l), op.imm & kRelaxed);
     } else if (first.kind == Wait::Kind::none) {
       first = wait;
     }

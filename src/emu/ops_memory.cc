@@ -8,8 +8,10 @@
 
 #include <algorithm>
 
+#include "emu/costs.h"
 #include "emu/lane_access.h"
 #include "emu/ops.h"
+#include "emu/race_checker.h"
 
 namespace ptxbench::emu {
 namespace {
@@ -156,6 +158,8 @@ void shared_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t
   alignas(64) uint8_t image[32 * kImageBytes];
   by_target(w, address, mask, [&](Cta& c, const uint32_t* offset, uint32_t lanes) {
     if (!check_shared(w, c, offset, lanes, bytes, false)) return;
+    if (RaceChecker* races = w.exec->races())
+      races->shared(w, c, offset, lanes, bytes, false, m.order);
     if (!shared_load_image(c, offset, lanes, image, static_cast<int>(bytes)))
       for_each_lane(lanes, [&](int l) {
         if (!Executor::is_clean(c, offset[l], bytes))
@@ -166,6 +170,7 @@ void shared_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t
         if (!w.exec->check_arrival(w, c, offset[l], bytes, 1u << l, "this load"))
           std::memset(image + l * kImageBytes, 0xff, bytes);
       });
+    if (CostLedger* costs = w.exec->costs()) costs->shared(w.pc - 1, offset, lanes, bytes, false);
     scatter_to_registers(w, m, lanes, image);
   });
   w.exec->traffic().shared_load += uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask));
@@ -203,6 +208,8 @@ void shared_store(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
   gather_from_registers(w, m, mask, image);
   by_target(w, address, mask, [&](Cta& c, const uint32_t* offset, uint32_t lanes) {
     if (!check_shared(w, c, offset, lanes, bytes, true)) return;
+    if (RaceChecker* races = w.exec->races())
+      races->shared(w, c, offset, lanes, bytes, true, m.order);
     bool in_use = c.store_lo < c.store_hi || c.wgmma_lo < c.wgmma_hi;
     uint64_t stamp = c.sequence << 8 | (&c == w.cta ? w.index : 0xff);
     for_each_lane(lanes, [&](int l) {
@@ -216,6 +223,7 @@ void shared_store(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
       }
     });
     c.cluster->progress++;
+    if (CostLedger* costs = w.exec->costs()) costs->shared(w.pc - 1, offset, lanes, bytes, true);
   });
   w.exec->traffic().shared_store += uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask));
 }
@@ -269,6 +277,7 @@ void global_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t
     report_global(w, address, mask, bytes, false);
     if (w.exec->launch().stop) return;
   }
+  if (RaceChecker* races = w.exec->races()) races->global(w, address, mask, bytes, false, m.order);
   uint32_t unwritten = 0;
   for_each_lane(mask, [&](int l) {
     Allocation* a = common ? common : memory.find(address[l]);
@@ -285,6 +294,8 @@ void global_load(Warp& w, const MemorySite& m, const uint64_t* address, uint32_t
         "", address[l], memory.describe(address[l]));
   }
   scatter_to_registers(w, m, mask, image);
+  if (CostLedger* costs = w.exec->costs())
+    costs->global(w.pc - 1, *w.cta, address, mask, bytes, false);
   if (common)
     w.exec->touch(common, uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask)), 0);
   w.exec->traffic().global_load += uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask));
@@ -301,6 +312,7 @@ void global_store(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
     report_global(w, address, mask, bytes, true);
     if (w.exec->launch().stop) return;
   }
+  if (RaceChecker* races = w.exec->races()) races->global(w, address, mask, bytes, true, m.order);
   for_each_lane(mask, [&](int l) {
     Allocation* a = common ? common : memory.find(address[l]);
     uint64_t at = address[l] - a->base;
@@ -316,6 +328,8 @@ void global_store(Warp& w, const MemorySite& m, const uint64_t* address, uint32_
     if (!common) w.exec->touch(a, 0, bytes);
   });
   w.cta->cluster->progress++;
+  if (CostLedger* costs = w.exec->costs())
+    costs->global(w.pc - 1, *w.cta, address, mask, bytes, true);
   if (common)
     w.exec->touch(common, 0, uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask)));
   w.exec->traffic().global_store += uint64_t{bytes} * static_cast<unsigned>(std::popcount(mask));

@@ -1,5 +1,6 @@
 // mma.sync and wmma: registers to emu/mma.h and emu/wmma.h, fragments to and from memory.
 
+#include "emu/costs.h"
 #include "emu/lane_access.h"
 #include "emu/ops.h"
 
@@ -8,6 +9,7 @@ namespace ptxbench::emu::ops {
 void mma(RegisterView& v, const MicroOp& op, uint32_t) {
   Executor& e = *warp_of(v).exec;
   const MmaSite& site = e.kernel().mmas[op.extra];
+  if (CostLedger* costs = e.costs()) costs->matrix(warp_of(v));
   MmaOperands o;
   for (size_t r = 0; r < site.a.size(); r++) o.a[r] = source<uint32_t>(v, site.a[r]);
   for (size_t r = 0; r < site.b.size(); r++) o.b[r] = source<uint32_t>(v, site.b[r]);

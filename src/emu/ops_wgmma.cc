@@ -9,8 +9,10 @@
 
 #include <algorithm>
 
+#include "emu/costs.h"
 #include "emu/lane_access.h"
 #include "emu/ops.h"
+#include "emu/race_checker.h"
 
 namespace ptxbench::emu {
 namespace {
@@ -152,6 +154,7 @@ void Executor::know_wgmmas(Warp& w, uint64_t target) {
   for (uint64_t n = g.first; n < target && n - g.first < g.ops.size(); n++)
     g.ops[n - g.first].waited |= 1u << (w.index % 4);
   learn(w.observed, wgmmas_of(w.index), static_cast<uint32_t>(target));
+  if (races()) races()->wgmma_complete(w, target);
   retire(c, g);
 }
 
@@ -238,6 +241,7 @@ void wgmma_issue(RegisterView& v, const MicroOp& op, uint32_t) {
   bool scale = site.scale_d_pred < 0 ? site.scale_d_value
                                      : (v.preds[site.scale_d_pred] & 1) !=
                                            static_cast<uint32_t>(site.scale_d_negated);
+  if (CostLedger* costs = e.costs()) costs->matrix(w);
   uint64_t number = w.wgmma_issued++;
   if (number < g.first) return;  // performed without this warp; reported when that happened
   bool is_first = number - g.first == g.ops.size(), poisoned = false;
@@ -248,6 +252,7 @@ void wgmma_issue(RegisterView& v, const MicroOp& op, uint32_t) {
     check_operand(w, a_desc, f.a_mn_major, ab, 64, ak, "wgmma (matrix A)", is_first, &poisoned);
   check_operand(w, b_desc, f.b_mn_major, bb, f.n, bk, "wgmma (matrix B)", is_first, &poisoned);
   if (e.launch().stop) return;
+  if (e.races()) e.races()->wgmma(w, site, a_desc, b_desc, number, is_first);
   if (is_first) {
     WgmmaOp fresh;
     fresh.pc = w.pc - 1;
@@ -305,6 +310,7 @@ void wgmma_wait(RegisterView& v, const MicroOp& op, uint32_t) {
       return e.block(w, {Wait::Kind::wgmma_partners, 0, w.index / 4, target - 1, false}, true);
     e.perform_wgmmas(w, target, false);
   }
+  if (CostLedger* costs = e.costs()) costs->wgmma_wait(target == w.wgmma_issued);
   e.know_wgmmas(w, target);
   w.wgmma_groups.erase(w.wgmma_groups.begin(), w.wgmma_groups.end() - static_cast<long>(op.imm));
 }

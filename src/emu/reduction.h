@@ -66,6 +66,12 @@ inline uint32_t combine_f32(AtomicOp op, uint32_t old, uint32_t v, bool flush = 
       combine_float(op, std::bit_cast<float>(flushed(old)), std::bit_cast<float>(flushed(v)));
   return std::isnan(r) ? 0x7fffffffu : flushed(std::bit_cast<uint32_t>(r));
 }
+// A NaN comes out as it went in, signalling or not.
+inline uint64_t combine_f64(AtomicOp op, uint64_t old, uint64_t v) {
+  const double a = std::bit_cast<double>(old), b = std::bit_cast<double>(v);
+  if (op == AtomicOp::add && (std::isnan(a) || std::isnan(b))) return std::isnan(a) ? old : v;
+  return std::bit_cast<uint64_t>(combine_float(op, a, b));
+}
 inline uint16_t combine_f16(AtomicOp op, uint16_t old, uint16_t v) {
   return numeric::f16_from_float(
       combine_float(op, numeric::f16_to_float(old), numeric::f16_to_float(v)));

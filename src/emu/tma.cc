@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "emu/tma_walk.h"
@@ -47,20 +48,43 @@ void fill_outside(uint8_t* to, uint32_t bytes, bool nan) {
 
 }  // namespace
 
-Result<void> supported(const plan::TensorMapArgs& map) {
-  if (map.interleave != plan::MapInterleave::none)
-    return Error{"unsupported", "tensor copies with an interleaved layout are not implemented"};
+namespace {
+
+// Of the spatial dimensions of an im2col map.
+bool has_steps(const plan::TensorMapArgs& map) {
+  return std::any_of(map.element_strides.begin() + 1, map.element_strides.begin() + map.rank - 1,
+                     [](uint32_t step) { return step != 1; });
+}
+bool reaches_behind(const plan::TensorMapArgs& map) {
+  return std::any_of(map.upper.begin(), map.upper.begin() + map.rank - 2,
+                     [](int32_t corner) { return corner > 0; });
+}
+
+}  // namespace
+
+Result<void> supported(const plan::TensorMapArgs& map, bool is_store) {
+  if (map.im2col && is_store && has_steps(map) != reaches_behind(map))
+    return Error{
+        "unsupported",
+        "im2col stores with element strides or a box beyond the image are not implemented"};
+  if (!is_interleaved(map)) return {};
+  if (map.im2col)
+    return Error{"unsupported", "im2col copies with an interleaved layout are not implemented"};
+  for (uint32_t i = 0; i < map.rank; ++i)
+    if (map.element_strides[i] != 1)
+      return Error{"unsupported",
+                   "interleaved tensor copies with element strides are not implemented"};
   return {};
 }
 
 uint32_t transaction_bytes(const plan::TensorMapArgs& map) {
   BoxShape s = box_shape(map);
-  return s.row_bytes * s.count[1] * s.count[2] * s.count[3] * s.count[4];
+  return s.row_bytes * s.rows();
 }
 
 uint32_t box_span(const plan::TensorMapArgs& map) {
   BoxShape s = box_shape(map);
-  return s.pitch * s.count[1] * s.count[2] * s.count[3] * s.count[4];
+  return s.pitch * s.rows();
 }
 
 std::string check_copy(const plan::TensorMapArgs& map, const Coordinates& at,
@@ -68,11 +92,13 @@ std::string check_copy(const plan::TensorMapArgs& map, const Coordinates& at,
   if (shared_address % 128)
     return fmt::format("shared address {:#x} is not 128-byte aligned", shared_address);
   int bytes = plan::element_size(map.type);
-  if (int64_t{at[0]} * bytes % 16)
+  if (!is_interleaved(map) && int64_t{at[0]} * bytes % 16)
     return fmt::format("inner coordinate {} times {} bytes is not a multiple of 16", at[0], bytes);
+  if (is_store && map.im2col && has_steps(map) && reaches_behind(map))
+    return "a store in im2col mode with element strides and a box beyond the image";
   if (is_store)
     for (uint32_t i = 0; i < map.rank; ++i)
-      if (at[i] < 0 && !(map.im2col && i > 0))
+      if (at[i] < 0)
         return fmt::format("negative coordinate {} in dimension {} of a store", at[i], i);
   return {};
 }

@@ -19,9 +19,11 @@ namespace ptxbench::emu {
 constexpr size_t kImageOffsets = 5;
 using Coordinates = std::array<int32_t, kImageOffsets + 3>;
 
-// Layouts that this engine does not move: interleaved ones, whose rules no recording shows. kind
-// "unsupported"; every function below relies on it having passed.
-Result<void> supported(const plan::TensorMapArgs& map);
+// Maps that this engine does not move, because no recording shows their rules: interleaved ones in
+// im2col mode or with element strides, stores in im2col mode with element strides or pixels behind
+// the image (with both they fault). kind "unsupported"; every function below relies on it having
+// passed.
+Result<void> supported(const plan::TensorMapArgs& map, bool is_store = false);
 
 // Bytes that a load of the full box adds to an mbarrier's completed transactions.
 uint32_t transaction_bytes(const plan::TensorMapArgs& map);

@@ -13,21 +13,31 @@ struct BoxShape {
   uint32_t row_bytes = 0;                        // of the inner box dimension
   uint32_t pitch = 0;                            // bytes between rows in shared memory
   uint32_t swizzle_mask = 0;                     // of row index bits: 0, 1, 3, 7
-  std::array<uint32_t, 5> count{1, 1, 1, 1, 1};  // rows per dimension; [0] unused
+  std::array<uint32_t, 5> count{1, 1, 1, 1, 1};  // rows per dimension; [0] of slices only
+  uint32_t rows() const { return count[0] * count[1] * count[2] * count[3] * count[4]; }
 };
+
+// Interleaved layouts hold slices of 16 or 32 bytes. A slice is a row; dimension 0 counts slices,
+// which lie side by side in global memory, and the box has one of the dimension before the
+// outermost, whatever its size there.
+inline bool is_interleaved(const plan::TensorMapArgs& map) {
+  return map.interleave != plan::MapInterleave::none;
+}
 
 inline BoxShape box_shape(const plan::TensorMapArgs& map) {
   BoxShape s;
   s.element = static_cast<uint32_t>(plan::element_size(map.type));
   s.row_bytes = map.box[0] * s.element;
+  if (is_interleaved(map)) s.row_bytes = map.interleave == plan::MapInterleave::b16 ? 16 : 32;
   s.pitch = s.row_bytes;
   if (map.swizzle != plan::MapSwizzle::none) {
-    s.pitch = std::max(s.pitch, 16u << static_cast<int>(map.swizzle));
+    if (!is_interleaved(map)) s.pitch = std::max(s.pitch, 16u << static_cast<int>(map.swizzle));
     s.swizzle_mask = (1u << static_cast<int>(map.swizzle)) - 1;
   }
   if (map.im2col) s.count[1] = map.pixels;
   for (uint32_t i = 1; i < map.rank && !map.im2col; ++i)
     s.count[i] = (map.box[i] + map.element_strides[i] - 1) / map.element_strides[i];
+  if (is_interleaved(map)) s.count[0] = map.box[0], s.count[map.rank - 2] = 1;
   return s;
 }
 
@@ -109,12 +119,31 @@ void for_each_pixel_piece(const plan::TensorMapArgs& map, const Coordinates& at,
   }
 }
 
+template <class F>
+void for_each_slice_piece(const plan::TensorMapArgs& map, const Coordinates& at,
+                          uint32_t shared_address, F&& f) {
+  const BoxShape s = box_shape(map);
+  std::array<uint32_t, 5> index{};
+  for (uint32_t row = 0; row < s.rows(); ++row, shared_address += s.pitch) {
+    bool inside = true;
+    int64_t offset = 0;
+    for (uint32_t i = 0; i < map.rank; ++i) {
+      const int64_t c = int64_t{at[i]} + index[i];
+      inside &= c >= 0 && c < static_cast<int64_t>(map.dims[i]);
+      offset += c * (i == 0 ? int64_t{s.row_bytes} : static_cast<int64_t>(map.strides[i - 1]));
+    }
+    emit_run(s, shared_address, inside ? offset : -1, s.row_bytes, f);
+    for (uint32_t i = 0; i < 5 && ++index[i] == s.count[i]; ++i) index[i] = 0;
+  }
+}
+
 }  // namespace detail
 
 template <class F>
 void for_each_piece(const plan::TensorMapArgs& map, const Coordinates& at, uint32_t shared_address,
                     bool is_store, F&& f) {
   if (map.im2col) return detail::for_each_pixel_piece(map, at, shared_address, is_store, f);
+  if (is_interleaved(map)) return detail::for_each_slice_piece(map, at, shared_address, f);
   const BoxShape s = box_shape(map);
   const RowClip clip = clip_row(map, s, at[0], is_store);
   const uint32_t rows = s.count[1] * s.count[2] * s.count[3] * s.count[4];

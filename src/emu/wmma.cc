@@ -133,6 +133,8 @@ void wmma(const WmmaForm& f, const MmaOperands& o, plan::TensorMode mode) {
   uint32_t wide_c[8][32], wide_d[8][32], packed[4][32];
   uint64_t out[8][32];  // D apart from its registers until every tile has read its operands
   if (f.c != t.c) widen(o.c, all.c, wide_c);
+  const int before = std::fegetround();
+  if (f.a == Type::f64) std::fesetround(f.rounding);
   for (int i = 0; i < s.tiles(); ++i) {
     MmaOperands p;
     const bool a_moves = s.swapped() || s.n == 8;  // else the next tile takes other columns of B
@@ -147,6 +149,7 @@ void wmma(const WmmaForm& f, const MmaOperands& o, plan::TensorMode mode) {
           f.d != t.d ? wide_d[i * tile.d + r] : reinterpret_cast<uint32_t*>(out[i * tile.d + r]);
     run_tile(t, p, mode);
   }
+  std::fesetround(before);
   if (f.d != t.d) narrow(wide_d, all.d, packed);
   const size_t bytes = f.d == Type::f64 ? 256 : 128;
   for (int r = 0; r < all.d; ++r)

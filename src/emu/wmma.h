@@ -4,6 +4,7 @@
 // a shape is one or two mma.sync tiles, m8n32k16 with A and B (and rows and columns of C)
 // exchanged. Fragments of f16 operands repeat their registers up to eight.
 
+#include <cfenv>
 #include <cstdint>
 
 #include "emu/mma.h"
@@ -14,6 +15,7 @@ struct WmmaForm {
   int m = 16, n = 16, k = 16;
   ptx::Type d{}, a{}, b{}, c{};
   bool saturate = false, exclusive_or = false;
+  int rounding = FE_TONEAREST;  // of f64, a constant of <cfenv>
 };
 Result<void> check(const WmmaForm& form);
 MmaRegisters registers_of(const WmmaForm& form);

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "plan/kernel_costs.h"
+
 namespace ptxbench::plan {
 
 // fatal: certain to be wrong on silicon. latent: violates the ISA's rules, a given chip may hide
@@ -26,6 +28,9 @@ struct Finding {
   std::vector<std::pair<std::string, int>> inlined_at;  // outwards, file and line
   int ptx_line = 0;
   std::string ptx;  // text of the instruction
+  // Of a race: where the access lies that this one conflicts with; 0: no other.
+  std::string other_file;
+  int other_line = 0, other_ptx_line = 0;
   std::array<uint32_t, 3> cta{};
   int warp = -1;
   uint32_t lanes = 0;
@@ -68,6 +73,7 @@ struct RunResult {
   std::vector<Finding> findings;
   std::vector<FamilyCount> families;
   std::vector<KernelStats> kernels;
+  std::vector<LaunchCosts> costs;  // one for each launch, if RunOptions::costs asks for them
   double wall_ms = 0;
 };
 
@@ -90,6 +96,8 @@ struct RunOptions {
   double wall_budget_s = 0;          // 0 = none
   std::string schedule = "inorder";  // or "random:SEED"
   Ghost ghost = Ghost::none;
+  bool races = false;  // look for accesses that nothing orders; kernels then run on one host thread
+  CostRequest costs;   // with `collect`, launches run on one thread
   std::function<void(const std::string& what, double fraction)> progress;  // may be empty
   std::function<void(const std::string& text)> print;  // device printf; empty: discarded
 };

@@ -127,99 +127,153 @@ Result<void> check(const TensorMapArgs& a) {
   return {};
 }
 
-// Words (64 bits): 0 address; 1 low half rank-1 (bits 4-6), type (7-10), interleave (11-12),
-// swizzle (13-14), NaN fill (15), high half stride 1; 2, 3 strides 2..4 in units of 16 bytes, bits
-// 32-35 of each in nibbles from bit 32 of word 3; 4-6 dimensions - 1; 6 from bit 32 element strides
-// - 1 by 3 bits, top byte and word 7 box - 1; 8 box bytes; 9 alignment of the swizzle pattern. L2
-// promotion (word 1, bits 17-18) as an H200's driver encodes 256 bytes; that 64 and 128 are 1 and 2
-// there is taken from the order of the enumeration. The layout of what only im2col maps have is
-// ours: word 1 bit 20, pixels and corners in words 10-12.
-std::array<uint8_t, 128> encode(const TensorMapArgs& a) {
-  std::array<uint64_t, 16> w{};
+// Words (64 bits): 0 address; 1 im2col (bit 0), rank-1 (bits 4-6), type (7-10, with bit 16 for
+// tf32), interleave (11-12), swizzle (13-14), NaN fill (15), high half stride 1; 2, 3 strides 2..4
+// in units of 16 bytes, bits 32-35 of each in nibbles from bit 32 of word 3; 4-6 dimensions - 1; 6
+// from bit 32 element strides - 1 by 3 bits, top byte and word 7 box - 1; 8 box bytes; 9 alignment
+// of the swizzle pattern. An im2col map's word 7 holds the lower corners in the low half of the low
+// half, the upper ones above (16, 8 or 5 bits each for rank 3, 4, 5), pixels - 1 in the high half.
+// L2 promotion (word 1, bits 17-18) as an H200's driver encodes 256 bytes; that 64 and 128 are 1
+// and 2 there is taken from the order of the enumeration. Recorded in tests/data/hw, groups tma and
+// copies_more; the type bit of tf32 as tensormap.replace sets it.
+namespace {
+
+using Words = std::array<uint64_t, 16>;
+
+void put(Words* w, size_t word, int bit, int width, uint64_t value) {
+  const uint64_t mask = (width == 64 ? 0 : uint64_t{1} << width) - 1;
+  (*w)[word] = ((*w)[word] & ~(mask << bit)) | (value & mask) << bit;
+}
+uint64_t take(const Words& w, size_t word, int bit, int width) {
+  return w[word] >> bit & ((width == 64 ? 0 : uint64_t{1} << width) - 1);
+}
+
+// Places of what a map has for each dimension.
+void put_stride(Words* w, uint32_t i, uint64_t bytes) {
+  put(w, 1 + (i + 1) / 2, i % 2 ? 0 : 32, 32, bytes >> 4);
+  put(w, 3, static_cast<int>(32 + 4 * i), 4, bytes >> 36);
+}
+void put_dim(Words* w, uint32_t i, uint64_t elements) {
+  put(w, 4 + i / 2, i % 2 ? 32 : 0, 32, elements - 1);
+}
+void put_step(Words* w, uint32_t i, uint64_t step) {
+  put(w, 6, static_cast<int>(32 + 3 * i), 3, step - 1);
+}
+void put_box(Words* w, uint32_t i, uint64_t elements) {
+  put(w, i == 0 ? 6 : 7, i == 0 ? 56 : static_cast<int>(8 * (i - 1)), 8, elements - 1);
+}
+void put_type(Words* w, int code) {
+  put(w, 1, 7, 4, static_cast<uint64_t>(code < 11 ? code : code - 4));
+  put(w, 1, 16, 1, code >= 11);
+}
+
+int corner_bits(uint32_t rank) { return rank == 3 ? 16 : rank == 4 ? 8 : 5; }
+
+// `dimensions`: how many have their fields written, those beyond the rank too.
+Words words_of(const TensorMapArgs& a, uint32_t dimensions) {
+  Words w{};
   w[0] = a.global_address;
-  w[1] = uint64_t{a.rank - 1} << 4 | uint64_t{kTypeCode[static_cast<int>(a.type)]} << 7 |
-         static_cast<uint64_t>(a.interleave) << 11 | static_cast<uint64_t>(a.swizzle) << 13 |
-         uint64_t{a.nan_fill} << 15 | uint64_t{a.l2_promotion} << 17;
-  for (uint32_t i = 0; i + 1 < a.rank; ++i) {
-    uint64_t units = a.strides[i] >> 4;
-    w[1 + (i + 1) / 2] |= (units & 0xffffffff) << (i % 2 ? 0 : 32);
-    w[3] |= (units >> 32) << (32 + 4 * i);
+  put(&w, 1, 0, 1, a.im2col);
+  put(&w, 1, 4, 3, a.rank - 1);
+  put_type(&w, kTypeCode[static_cast<size_t>(a.type)]);
+  put(&w, 1, 11, 2, static_cast<uint64_t>(a.interleave));
+  put(&w, 1, 13, 2, static_cast<uint64_t>(a.swizzle));
+  put(&w, 1, 15, 1, a.nan_fill);
+  put(&w, 1, 17, 2, a.l2_promotion);
+  for (uint32_t i = 0; i + 1 < dimensions; ++i) put_stride(&w, i, a.strides[i]);
+  for (uint32_t i = 0; i < dimensions; ++i) {
+    put_dim(&w, i, a.dims[i]);
+    put_step(&w, i, a.element_strides[i]);
+    if (i == 0 || !a.im2col) put_box(&w, i, a.box[i]);
   }
-  for (uint32_t i = 0; i < a.rank; ++i) {
-    w[4 + i / 2] |= (a.dims[i] - 1) << (i % 2 ? 32 : 0);
-    w[6] |= uint64_t{a.element_strides[i] - 1} << (32 + 3 * i);
-    if (i == 0)
-      w[6] |= uint64_t{a.box[0] - 1} << 56;
-    else
-      w[7] |= uint64_t{a.box[i] - 1} << (8 * (i - 1));
+  const int bits = corner_bits(a.rank);
+  for (uint32_t i = 0; a.im2col && i + 2 < a.rank; ++i) {
+    put(&w, 7, bits * static_cast<int>(i), bits, static_cast<uint64_t>(a.lower[i]));
+    put(&w, 7, 16 + bits * static_cast<int>(i), bits, static_cast<uint64_t>(a.upper[i]));
   }
-  if (a.im2col) {
-    w[1] |= 1 << 20;
-    w[10] = a.pixels;
-    for (int i = 0; i < 3; ++i) {
-      w[11] |= uint64_t{static_cast<uint16_t>(a.lower[i])} << (16 * i);
-      w[12] |= uint64_t{static_cast<uint16_t>(a.upper[i])} << (16 * i);
-    }
-  }
+  if (a.im2col) put(&w, 7, 32, 32, a.pixels - 1);
   w[8] = dense_box_bytes(a);
   w[9] = a.swizzle == MapSwizzle::none ? 16 : 128u << static_cast<int>(a.swizzle);
+  return w;
+}
+
+int32_t signed_field(const Words& w, int bit, int width) {
+  const uint64_t half = uint64_t{1} << (width - 1);
+  return static_cast<int32_t>((take(w, 7, bit, width) ^ half)) - static_cast<int32_t>(half);
+}
+
+// The fields as they stand, in range or not, of all five dimensions.
+Result<TensorMapArgs> fields_of(const Words& w) {
+  TensorMapArgs a;
+  a.global_address = w[0];
+  a.im2col = take(w, 1, 0, 1) != 0;
+  a.rank = static_cast<uint32_t>(take(w, 1, 4, 3)) + 1;
+  const int code = static_cast<int>(take(w, 1, 7, 4)) + (take(w, 1, 16, 1) ? 4 : 0);
+  int type = -1;
+  for (int i = 0; i < 13; ++i)
+    if (kTypeCode[static_cast<size_t>(i)] == code) type = i;
+  if (type < 0 || a.rank > 5) return refuse("these 128 bytes are not a tensor map");
+  a.type = static_cast<MapType>(type);
+  a.interleave = static_cast<MapInterleave>(take(w, 1, 11, 2));
+  a.swizzle = static_cast<MapSwizzle>(take(w, 1, 13, 2));
+  a.nan_fill = take(w, 1, 15, 1) != 0;
+  a.l2_promotion = static_cast<uint8_t>(take(w, 1, 17, 2));
+  for (uint32_t i = 0; i < 4; ++i)
+    a.strides[i] = take(w, 3, static_cast<int>(32 + 4 * i), 4) << 36 |
+                   take(w, 1 + (i + 1) / 2, i % 2 ? 0 : 32, 32) << 4;
+  for (uint32_t i = 0; i < 5; ++i) {
+    a.dims[i] = take(w, 4 + i / 2, i % 2 ? 32 : 0, 32) + 1;
+    a.element_strides[i] = static_cast<uint32_t>(take(w, 6, static_cast<int>(32 + 3 * i), 3)) + 1;
+    a.box[i] = i == 0     ? static_cast<uint32_t>(take(w, 6, 56, 8)) + 1
+               : a.im2col ? 1
+                          : static_cast<uint32_t>(take(w, 7, static_cast<int>(8 * (i - 1)), 8)) + 1;
+  }
+  if (!a.im2col) return a;
+  a.pixels = static_cast<uint32_t>(take(w, 7, 32, 32)) + 1;
+  const int bits = corner_bits(a.rank);
+  for (uint32_t i = 0; i + 2 < a.rank; ++i) {
+    a.lower[i] = signed_field(w, bits * static_cast<int>(i), bits);
+    a.upper[i] = signed_field(w, 16 + bits * static_cast<int>(i), bits);
+  }
+  return a;
+}
+
+Words words_at(const uint8_t* descriptor) {
+  Words w;
+  std::memcpy(w.data(), descriptor, 128);
+  return w;
+}
+
+}  // namespace
+
+std::array<uint8_t, 128> encode(const TensorMapArgs& a) {
+  const Words w = words_of(a, a.rank);
   std::array<uint8_t, 128> out;
   std::memcpy(out.data(), w.data(), 128);
   return out;
 }
 
-namespace {
-
-// The fields as they stand, in range or not.
-Result<TensorMapArgs> fields_of(const uint8_t* descriptor) {
-  std::array<uint64_t, 16> w;
-  std::memcpy(w.data(), descriptor, 128);
-  TensorMapArgs a;
-  a.global_address = w[0];
-  a.rank = ((w[1] >> 4) & 7) + 1;
-  int type = -1;
-  for (int i = 0; i < 13; ++i)
-    if (kTypeCode[i] == ((w[1] >> 7) & 15)) type = i;
-  if (type < 0 || a.rank > 5) return refuse("these 128 bytes are not a tensor map");
-  a.type = static_cast<MapType>(type);
-  a.interleave = static_cast<MapInterleave>((w[1] >> 11) & 3);
-  a.swizzle = static_cast<MapSwizzle>((w[1] >> 13) & 3);
-  a.nan_fill = (w[1] >> 15) & 1;
-  a.l2_promotion = (w[1] >> 17) & 3;
-  for (uint32_t i = 0; i + 1 < a.rank; ++i) {
-    uint64_t low = (w[1 + (i + 1) / 2] >> (i % 2 ? 0 : 32)) & 0xffffffff;
-    uint64_t high = (w[3] >> (32 + 4 * i)) & 15;
-    a.strides[i] = (high << 32 | low) << 4;
-  }
-  for (uint32_t i = 0; i < a.rank; ++i) {
-    a.dims[i] = ((w[4 + i / 2] >> (i % 2 ? 32 : 0)) & 0xffffffff) + 1;
-    a.element_strides[i] = ((w[6] >> (32 + 3 * i)) & 7) + 1;
-    a.box[i] = (i == 0 ? w[6] >> 56 : (w[7] >> (8 * (i - 1))) & 255) + 1;
-  }
-  if (w[1] >> 20 & 1) {
-    a.im2col = true;
-    a.pixels = static_cast<uint32_t>(w[10]);
-    for (int i = 0; i < 3; ++i) {
-      a.lower[i] = static_cast<int16_t>(w[11] >> (16 * i));
-      a.upper[i] = static_cast<int16_t>(w[12] >> (16 * i));
-    }
-  }
-  return a;
-}
-
-}  // namespace
-
 Result<TensorMapArgs> decode(const uint8_t* descriptor) {
-  PB_ASSIGN_OR_RETURN(TensorMapArgs a, fields_of(descriptor));
-  // Encoding again must give the same bytes: catches every bit that no field explains.
-  std::array<uint8_t, 128> again = encode(a);
-  if (!check(a).ok() || std::memcmp(again.data(), descriptor, 128) != 0)
+  const Words w = words_at(descriptor);
+  PB_ASSIGN_OR_RETURN(TensorMapArgs a, fields_of(w));
+  // Encoding again must give the same bits: catches every one that no field explains. What
+  // tensormap.replace leaves behind is no fault: fields beyond a smaller rank, box bytes and
+  // alignment of what the map was before.
+  Words again = words_of(a, 5);
+  const bool aligned = w[9] == 16 || w[9] == 256 || w[9] == 512 || w[9] == 1024;
+  if (w[8] <= kMaxBoxBytes) again[8] = w[8];
+  if (aligned) again[9] = w[9];
+  if (a.rank < 1 || !check(a).ok() || again != w)
     return refuse("these 128 bytes are not a tensor map");
+  for (uint32_t i = a.rank; i < 5; ++i) a.dims[i] = a.box[i] = a.element_strides[i] = 0;
+  for (uint32_t i = a.rank - 1; i < 4; ++i) a.strides[i] = 0;
   return a;
 }
 
+// Changes bits of the field alone, as silicon does (box bytes and alignment stay what they were).
 Result<void> replace(uint8_t* descriptor, MapField field, uint32_t ordinal, uint64_t value) {
-  PB_ASSIGN_OR_RETURN(TensorMapArgs a, fields_of(descriptor));
+  Words w = words_at(descriptor);
+  PB_ASSIGN_OR_RETURN(const TensorMapArgs a, fields_of(w));
   if (a.im2col) return refuse("tensormap.replace changes tiled maps only");
   const uint32_t last = field == MapField::global_stride ? 4 : 5;
   if (ordinal >= last) return refuse(fmt::format("dimension {} does not exist", ordinal));
@@ -227,54 +281,46 @@ Result<void> replace(uint8_t* descriptor, MapField field, uint32_t ordinal, uint
     if (value < limit) return {};
     return refuse(fmt::format("value {} does not exist for this field", value));
   };
-  // Strides and sizes beyond the rank have no place in the descriptor: a rank is replaced first.
   switch (field) {
     case MapField::global_address:
-      a.global_address = value;
+      w[0] = value;
       break;
     case MapField::rank:
       PB_RETURN_IF_ERROR(below(5));
-      a.rank = static_cast<uint32_t>(value) + 1;
-      for (uint32_t i = 0; i < a.rank; ++i) {
-        a.dims[i] = std::max<uint64_t>(a.dims[i], 1), a.box[i] = std::max(a.box[i], 1u);
-        a.element_strides[i] = std::max(a.element_strides[i], 1u);
-      }
+      put(&w, 1, 4, 3, value);
       break;
     case MapField::box_dim:
-      a.box[ordinal] = static_cast<uint32_t>(value & 255 ? value & 255 : 256);
       PB_RETURN_IF_ERROR(below(257));
+      put_box(&w, ordinal, value);
       break;
     case MapField::global_dim:
-      a.dims[ordinal] = value ? value : uint64_t{1} << 32;
+      put_dim(&w, ordinal, value);
       break;
     case MapField::global_stride:
-      a.strides[ordinal] = value;
+      put_stride(&w, ordinal, value);
       break;
     case MapField::element_stride:
       PB_RETURN_IF_ERROR(below(9));
-      a.element_strides[ordinal] = std::max(static_cast<uint32_t>(value), 1u);
+      put_step(&w, ordinal, value);
       break;
-    case MapField::elemtype: {
+    case MapField::elemtype:
       PB_RETURN_IF_ERROR(below(kTypeCode.size()));
-      const auto* found = std::find(kTypeCode.begin(), kTypeCode.end(), value);
-      a.type = static_cast<MapType>(found - kTypeCode.begin());
+      put_type(&w, static_cast<int>(value));
       break;
-    }
     case MapField::interleave_layout:
       PB_RETURN_IF_ERROR(below(3));
-      a.interleave = static_cast<MapInterleave>(value);
+      put(&w, 1, 11, 2, value);
       break;
     case MapField::swizzle_mode:
       PB_RETURN_IF_ERROR(below(4));
-      a.swizzle = static_cast<MapSwizzle>(value);
+      put(&w, 1, 13, 2, value);
       break;
     case MapField::fill_mode:
       PB_RETURN_IF_ERROR(below(2));
-      a.nan_fill = value != 0;
+      put(&w, 1, 15, 1, value);
       break;
   }
-  std::array<uint8_t, 128> changed = encode(a);
-  std::memcpy(descriptor, changed.data(), changed.size());
+  std::memcpy(descriptor, w.data(), 128);
   return {};
 }
 

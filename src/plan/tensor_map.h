@@ -71,7 +71,7 @@ enum class MapField : uint8_t {
   global_dim,
   global_stride,  // bytes
   element_stride,
-  elemtype,  // value: the ISA's code, which is the descriptor's
+  elemtype,  // value: the ISA's code
   interleave_layout,
   swizzle_mode,
   fill_mode

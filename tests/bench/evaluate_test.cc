@@ -53,6 +53,7 @@ class FakeDevice : public device::Device {
 class Evaluate : public ::testing::Test {
  protected:
   Evaluate() {
+    request_.estimate = false;  // tests of its own: causes_test.cc
     request_.task = TaskSuite::open(std::filesystem::path(PTXBENCH_SOURCE_DIR) / "tasks")
                         .take()
                         .load("gemm_n7168_k5120")

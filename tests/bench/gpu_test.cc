@@ -10,6 +10,7 @@
 #include "bench/gpu/evaluate_gpu.h"
 #include "bench/gpu/measure.h"
 #include "bench/gpu/reference.h"
+#include "bench/op/operation.h"
 #include "gemm_data.h"
 
 namespace ptxbench::bench {
@@ -51,6 +52,93 @@ TEST(GpuReference, EqualsTheCpusAtRaggedSizes) {
     ASSERT_NEAR(actual[i], expected[i], 1e-13 * scale) << i;
 }
 
+// All blocks of a reference, as one list of values and one of noise for each output.
+struct Blocks {
+  std::vector<std::vector<double>> values, noise;
+};
+
+Blocks reference_of(const Task& task, const AxisValues& axes) {
+  const Operation* operation = operation_of(task.definition).take();
+  const auto inputs =
+      operation->inputs(task.definition, axes, Seed{3, 4}, 2, Distribution::mixed).take();
+  Blocks blocks;
+  blocks.values.resize(task.definition.outputs.size());
+  blocks.noise.resize(task.definition.outputs.size());
+  int64_t next[3] = {};
+  auto done =
+      operation->reference({task.definition, axes, inputs}, 2, [&](const ReferenceBlock& block) {
+        EXPECT_EQ(block.first_row, next[block.output]) << "blocks arrive in order";
+        next[block.output] += block.count;
+        auto append = [](std::vector<double>& to, std::span<const double> from) {
+          to.insert(to.end(), from.begin(), from.end());
+        };
+        append(blocks.values[block.output], block.values);
+        append(blocks.noise[block.output], block.noise);
+      });
+  EXPECT_TRUE(done.ok()) << done.error().to_string();
+  return blocks;
+}
+
+void expect_near(const std::vector<double>& actual, const std::vector<double>& expected,
+                 double relative) {
+  ASSERT_EQ(actual.size(), expected.size());
+  double scale = 0;
+  for (const double x : expected) scale = std::max(scale, std::abs(x));
+  ASSERT_GT(scale, 0);
+  for (size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(actual[i], expected[i], relative * (std::abs(expected[i]) + 1e-6 * scale)) << i;
+}
+
+// Backward inputs contain a forward pass: it runs on the device, too.
+TEST(GpuReference, AttentionEqualsTheCpusAtRaggedSizes) {
+  const TaskSuite suite = TaskSuite::open(fs::path(PTXBENCH_SOURCE_DIR) / "tasks").take();
+  auto emulator = device::make_emu_device("h200");
+  for (const char* name :
+       {"mha_with_lse_d64", "mha_with_lse_d96_causal", "mha_bwd_d64", "mha_bwd_d96_causal"}) {
+    SCOPED_TRACE(name);
+    const Task task = suite.load(name).take();
+    const AxisValues axes =
+        resolve_axes(task.definition, nullptr, {{"B", 1}, {"H", 2}, {"S", 75}}).take();
+    const Blocks expected = reference_of(task, axes);
+    const ReferenceOnDevice on_device(*emulator);
+    const Blocks actual = reference_of(task, axes);
+    for (size_t i = 0; i < expected.values.size(); ++i) {
+      SCOPED_TRACE(i);
+      expect_near(actual.values[i], expected.values[i], 1e-9);
+      expect_near(actual.noise[i], expected.noise[i], 1e-9);
+    }
+  }
+}
+
+TEST(GpuReference, Fp8EqualsTheCpus) {
+  const TaskSuite suite = TaskSuite::open(fs::path(PTXBENCH_SOURCE_DIR) / "tasks").take();
+  auto emulator = device::make_emu_device("h200");
+  int tried = 0;
+  for (const std::string& name : suite.names()) {
+    const Task task = suite.load(name).take();
+    const bool gemm = task.definition.op_type == "fp8_gemm";
+    if (!gemm && task.definition.op_type != "fp8_mha") continue;
+    // The first of each kind is enough.
+    const bool new_kind =
+        gemm ? name.find("k512") != std::string::npos : name.find("d64") != std::string::npos;
+    if (!new_kind) continue;
+    SCOPED_TRACE(name);
+    ++tried;
+    const AxisValues axes =
+        gemm ? resolve_axes(task.definition, nullptr, {{"m", 70}, {"n", 192}, {"k", 256}}).take()
+             : resolve_axes(task.definition, nullptr, {{"B", 1}, {"H", 2}, {"L", 75}}).take();
+    const Blocks expected = reference_of(task, axes);
+    const ReferenceOnDevice on_device(*emulator);
+    const Blocks actual = reference_of(task, axes);
+    for (size_t i = 0; i < expected.values.size(); ++i) {
+      SCOPED_TRACE(i);
+      expect_near(actual.values[i], expected.values[i], 1e-9);
+      expect_near(actual.noise[i], expected.noise[i], 1e-9);
+    }
+  }
+  EXPECT_EQ(tried, 4) << "two recipes of the GEMM, attention full and causal";
+}
+
 // Answers from a script; remembers what it was asked.
 class Scripted : public Contestant {
  public:
@@ -59,20 +147,23 @@ class Scripted : public Contestant {
     inputs[set] = arguments[0].bytes[0];
     return {};
   }
-  Result<void> clone(uint32_t set, uint32_t from) override {
-    inputs[set] = inputs.at(from);
+  Result<void> clone(const device::cuda::Clone& clone) override {
+    inputs[clone.set] =
+        static_cast<uint8_t>(inputs.at(clone.from) + (clone.moves.empty() ? 0 : clone.moves[0]));
+    if (clone.set == 1) moves.push_back(clone.moves.empty() ? 0 : clone.moves[0]);
     return {};
   }
+  Result<bool> equal(const device::cuda::Clone&) override { return ++compared != odd_launch; }
   Result<double> run(uint32_t set, Timing timing) override {
-    EXPECT_EQ(ran.count(set) != 0 && set < 1000, false) << "a set is timed once";
-    if (timing == Timing::kernel && set == fails_at) return Error{fails_with, "it went wrong"};
+    if (set == 1) EXPECT_EQ(ran.count(set), 0u) << "a set is timed once";
+    if (set == 1 && ++timed == fails_at) return Error{fails_with, "it went wrong"};
     if (timing != Timing::none) ran.insert(set);
-    if (timing == Timing::kernel && set < 1000) log_->push_back(name_);
+    if (timing == Timing::kernel && set == 1) log_->push_back(name_);
     return timing == Timing::kernel ? ms : 10 * ms;
   }
   Result<std::vector<plan::Finding>> check(uint32_t) override { return findings; }
   Result<void> download(uint32_t set, uint32_t, std::span<uint8_t> bytes) override {
-    bytes[0] = static_cast<uint8_t>(inputs[set] + (set == odd_set ? 1 : 0));
+    bytes[0] = inputs[set];
     return {};
   }
   Result<void> release(uint32_t set) override {
@@ -82,7 +173,8 @@ class Scripted : public Contestant {
   std::string description() override { return name_; }
 
   double ms = 1;
-  uint32_t odd_set = 99, fails_at = 99;
+  int fails_at = 99, odd_launch = 99, timed = 0, compared = 0;
+  std::vector<uint64_t> moves;  // of the sets that were timed
   std::string fails_with;
   std::map<uint32_t, uint8_t> inputs;
   std::set<uint32_t> ran;
@@ -93,13 +185,17 @@ class Scripted : public Contestant {
   std::vector<std::string>* log_;
 };
 
-TEST(GpuTiming, TakesTurnsAndKeepsOutputsThatDiffer) {
+TEST(GpuTiming, TakesTurnsOnMovedContentsAndKeepsOutputsThatDiffer) {
   std::vector<std::string> log;
   Scripted a("a", &log), b("b", &log);
   b.ms = 3;
-  a.odd_set = 2;
+  a.odd_launch = 2;
   TimingOptions options;
   options.warm_ms = 0;
+  options.launches = 6;
+  options.end_to_end_every = 3;
+  options.pieces = 100;
+  options.piece_bytes = {1, 1};
   TimingDevice timing("test", a, &b, options, "");
   std::vector<uint8_t> in = {5}, out = {0};
   const device::Binding bindings[] = {{in, true, true}, {out, false, false}};
@@ -107,12 +203,26 @@ TEST(GpuTiming, TakesTurnsAndKeepsOutputsThatDiffer) {
   EXPECT_EQ(log, (std::vector<std::string>{"a", "b", "b", "a", "a", "b", "b", "a"}));
   EXPECT_EQ(timing.first_ms, std::vector<double>(4, 1.0));
   EXPECT_EQ(timing.second_ms, std::vector<double>(4, 3.0));
-  EXPECT_EQ(timing.first_host_ms, std::vector<double>(1, 10.0));
-  EXPECT_EQ(out[0], 5);
-  EXPECT_EQ(timing.equal, 3u);  // of four further outputs one differs
+  EXPECT_EQ(timing.first_host_ms, std::vector<double>(2, 10.0));
+  EXPECT_EQ(timing.second_host_ms, std::vector<double>(2, 30.0));
+  EXPECT_EQ(out[0], 5) << "the outputs of contents that were not moved";
+  EXPECT_EQ(timing.equal, 5u);
   ASSERT_EQ(timing.others.size(), 1u);
-  EXPECT_EQ(timing.others[0].at(1)[0], 6);
-  EXPECT_EQ(timing.second_outputs.at(1)[0], 5);
+  ASSERT_EQ(a.moves.size(), 6u);
+  EXPECT_EQ(a.moves, b.moves) << "both programs get the same contents";
+  for (const uint64_t move : a.moves) EXPECT_GE(move, 1u);
+  EXPECT_EQ(timing.others[0].at(1)[0], static_cast<uint8_t>(5 + a.moves[1]));
+  EXPECT_EQ(a.inputs.size(), 3u) << "one timed set, used again and again";
+}
+
+TEST(GpuTiming, ABaselineIsComparedAlone) {
+  std::vector<std::string> log;
+  Scripted a("a", &log);
+  ContestantDevice device("test", a);
+  std::vector<uint8_t> in = {7}, out = {0};
+  const device::Binding bindings[] = {{in, true, true}, {out, false, false}};
+  ASSERT_TRUE(device.replay({}, bindings, {}).ok());
+  EXPECT_EQ(out[0], 7);
 }
 
 TEST(GpuTiming, FatalFindingsOfAnyLaunchAreHandedOn) {
@@ -123,6 +233,7 @@ TEST(GpuTiming, FatalFindingsOfAnyLaunchAreHandedOn) {
   a.findings.push_back(f);
   TimingOptions options;
   options.warm_ms = 0;
+  options.launches = 5;
   TimingDevice timing("test", a, nullptr, options, "");
   std::vector<uint8_t> in = {5}, out = {0};
   const device::Binding bindings[] = {{in, true, true}, {out, false, false}};
@@ -147,10 +258,11 @@ TEST(GpuTiming, FaultsOfTheCandidateAreItsOwnAllOthersAreErrors) {
     std::vector<std::string> log;
     Scripted a("a", &log), b("b", &log);
     Scripted& failing = row.candidate ? a : b;
-    failing.fails_at = 2;
+    failing.fails_at = 3;
     failing.fails_with = row.kind;
     TimingOptions options;
     options.warm_ms = 0;
+    options.launches = 4;
     TimingDevice timing("test", a, &b, options, "");
     std::vector<uint8_t> in = {5}, out = {0};
     const device::Binding bindings[] = {{in, true, true}, {out, false, false}};
@@ -249,8 +361,8 @@ class OnEmulatedDriver : public ::testing::Test {
     gpu_.device.launch_s = 60;
     gpu_.timing.launch_s = 60;
     gpu_.timing.emulated = true;
-    gpu_.timing.groups = 2;
-    gpu_.timing.launches = 2;
+    gpu_.timing.launches = 3;
+    gpu_.timing.end_to_end_every = 3;
     gpu_.timing.warm_ms = 0;
   }
   void extract(const std::string& source) {
@@ -281,8 +393,8 @@ TEST_F(OnEmulatedDriver, AnHonestPlanIsTimedAndEveryOutputVerified) {
   EXPECT_EQ(v->evidence.level, "executed");
   EXPECT_EQ(v->device.rfind("cuda-emulated:0", 0), 0u);
   ASSERT_TRUE(v->performance);
-  EXPECT_EQ(v->performance->launches, 6u);  // two groups of two launches and one end to end
-  EXPECT_EQ(v->performance->verified, 6u);
+  EXPECT_EQ(v->performance->launches, 3u);  // the last one end to end
+  EXPECT_EQ(v->performance->verified, 3u);
   EXPECT_GT(v->performance->candidate_ms, 0);
   EXPECT_GT(v->performance->floor_ms, 0);
   bool counts_equal = false, emulated = false;

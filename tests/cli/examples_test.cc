@@ -71,10 +71,13 @@ class Examples : public ::testing::TestWithParam<Json> {
   void expect(const std::string& threads, const std::string& async) {
     SCOPED_TRACE("threads " + threads + ", async " + async);
     const Json verdict = evaluate(threads, async);
+    // A copy that is performed at once leaves nothing behind that a write could overtake.
+    Json expected = GetParam();
+    if (expected.contains(async)) expected.update(Json(expected[async]));
     for (const char* field : {"level", "reason", "label"})
-      EXPECT_EQ(verdict.value(field, Json()), GetParam()[field])
+      EXPECT_EQ(verdict.value(field, Json()), expected[field])
           << dump_json(verdict).substr(0, 4000);
-    const std::string says = GetParam().value("says", "");
+    const std::string says = expected.value("says", "");
     EXPECT_NE(verdict.value("message", "").find(says), std::string::npos)
         << verdict.value("message", "");
   }

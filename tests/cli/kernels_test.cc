@@ -58,18 +58,39 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Kernel{"sm_90a/mha_with_lse_d128.cu", "mha_with_lse_d128", 5, "not-timed"},
         Kernel{"sm_90a/mha_with_lse_d64_causal.cu", "mha_with_lse_d64_causal", 5, "not-timed"},
+        Kernel{"sm_90a/mha_with_lse_d128_unspecialised.cu", "mha_with_lse_d128", 5, "not-timed"},
+        Kernel{"sm_90a/mha_with_lse_d64_causal_unspecialised.cu", "mha_with_lse_d64_causal", 5,
+               "not-timed"},
         Kernel{"sm_80/mha_with_lse_d128.cu", "mha_with_lse_d128", 4, "instructions-absent"},
         Kernel{"sm_90a/mha_bwd_d128.cu", "mha_bwd_d128", 5, "not-timed"},
-        Kernel{"sm_90a/mha_bwd_d128_causal_deterministic.cu", "mha_bwd_d128_causal", 5,
-               "not-timed"},
+        Kernel{"sm_90a/mha_bwd_d64.cu", "mha_bwd_d64", 5, "not-timed"},
+        Kernel{"sm_90a/mha_bwd_d128_causal_split.cu", "mha_bwd_d128_causal", 5, "not-timed"},
+        Kernel{"sm_90a/mha_bwd_d96_split.cu", "mha_bwd_d96", 5, "not-timed"},
         Kernel{"sm_80/mha_bwd_d64_causal.cu", "mha_bwd_d64_causal", 4, "instructions-absent"}),
     test_name);
 
-INSTANTIATE_TEST_SUITE_P(Fp8Gemm, Kernels,
-                         ::testing::Values(Kernel{"sm_90a/fp8_gemm_nt_1d2d.cu",
-                                                  "fp8_gemm_nt_1d2d_n4096_k7168", 5, "not-timed"},
-                                           Kernel{"sm_80/fp8_gemm_nt_1d2d.cu",
-                                                  "fp8_gemm_nt_1d2d_n7168_k2048", 4,
+INSTANTIATE_TEST_SUITE_P(
+    Fp8Gemm, Kernels,
+    ::testing::Values(
+        Kernel{"sm_90a/fp8_gemm_nt_1d2d.cu", "fp8_gemm_nt_1d2d_n4096_k7168", 5, "not-timed"},
+        Kernel{"sm_90a/fp8_gemm_nt_1d2d_unspecialised.cu", "fp8_gemm_nt_1d2d_n4096_k7168", 5,
+               "not-timed"},
+        Kernel{"sm_80/fp8_gemm_nt_1d2d.cu", "fp8_gemm_nt_1d2d_n7168_k2048", 4,
+               "instructions-absent"},
+        Kernel{"sm_90a/fp8_gemm_nt_1d1d.cu", "fp8_gemm_nt_1d1d_n4096_k7168", 5, "not-timed"},
+        Kernel{"sm_90a/fp8_gemm_nt_1d1d_unspecialised.cu", "fp8_gemm_nt_1d1d_n4096_k7168", 5,
+               "not-timed"},
+        Kernel{"sm_80/fp8_gemm_nt_1d1d.cu", "fp8_gemm_nt_1d1d_n7168_k2048", 4,
+               "instructions-absent"}),
+    test_name);
+
+INSTANTIATE_TEST_SUITE_P(Fp8Attention, Kernels,
+                         ::testing::Values(Kernel{"sm_90a/fp8_mha_with_lse_d128.cu",
+                                                  "fp8_mha_with_lse_d128", 5, "not-timed"},
+                                           Kernel{"sm_90a/fp8_mha_with_lse_d96_causal.cu",
+                                                  "fp8_mha_with_lse_d96_causal", 5, "not-timed"},
+                                           Kernel{"sm_80/fp8_mha_with_lse_d64_causal.cu",
+                                                  "fp8_mha_with_lse_d64_causal", 4,
                                                   "instructions-absent"}),
                          test_name);
 

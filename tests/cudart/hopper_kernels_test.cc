@@ -5,7 +5,7 @@
 namespace ptxbench::cudart {
 namespace {
 
-constexpr size_t kForward = 2 * 2, kBackward = 3 * 3, kGemms = 5;
+constexpr size_t kForward = 3 * 2, kBackward = 3 * 3, kGemms = 5;
 
 class HopperKernels : public LivePrograms {
  protected:

@@ -222,6 +222,23 @@ TEST(CoreBarrier, ClusterBarrierRemoteArriveAndDistributedSharedMemory) {
   EXPECT_EQ(values_of<uint32_t>(r.buffers[0]), (std::vector<uint32_t>{3, 0, 1, 2, 3, 0, 1, 2}));
 }
 
+TEST(CoreBarrier, ClusterWaitWithoutAnArriveIsFound) {
+  auto run = [](const std::string& arrive) {
+    PtxRun r;
+    r.ptx = ".visible .entry k(.param .u64 p0) { " + arrive +
+            " barrier.cluster.wait.acquire.aligned; barrier.cluster.arrive.relaxed.aligned; "
+            "barrier.cluster.wait.aligned; ret; }";
+    r.buffers = {output_of("o", 4)};
+    r.grid = r.cluster = {2}, r.block = {64};
+    r.explicit_cluster = true;
+    return r.go(), r;
+  };
+  EXPECT_EQ(run("barrier.cluster.arrive.release.aligned;").kinds(), "");
+  PtxRun r = run("");
+  ASSERT_TRUE(r.finding("cluster-barrier-unmatched")) << r.error << r.kinds();
+  EXPECT_EQ(r.finding("cluster-barrier-unmatched")->hazard, plan::HazardClass::fatal);
+}
+
 TEST(CoreBarrier, SharedMemoryOfAnExitedCtaIsGone) {
   PtxRun r;
   r.ptx = R"(.visible .entry k(.param .u64 p0) {

@@ -366,7 +366,7 @@ TEST(CoreRemote, ImageToColumnCopies) {
   EXPECT_EQ(values_of<float>(r.buffers[1]), want);
 }
 
-TEST(CoreRemote, InterleavedMapsAreRefusedByName) {
+TEST(CoreRemote, InterleavedMapsWithStridesAreRefusedByName) {
   PtxRun r;
   r.ptx = R"(.visible .entry k(.param .u64 p0, .param .align 64 .b8 map[128]) {
     .reg .b32 %r<20>; .reg .b64 %rd<20>;
@@ -378,7 +378,7 @@ TEST(CoreRemote, InterleavedMapsAreRefusedByName) {
     ret; })";
   r.buffers = {buffer_of("values", std::vector<uint32_t>(1024))};
   r.maps = {{plan::MapType::bf16, 3, 0, {8, 8, 8}, {16, 128}, {8, 4, 1}, {1, 1, 1}}};
-  r.maps[0].interleave = plan::MapInterleave::b16;
+  r.maps[0].interleave = plan::MapInterleave::b16, r.maps[0].element_strides[1] = 2;
   r.go();
   EXPECT_EQ(r.error, "");
   EXPECT_EQ(r.result.status, RunStatus::unsupported);

@@ -19,9 +19,11 @@ struct Case {
   int m, n, k;
   Type a, c, d;
   bool a_columns, b_columns, c_columns, d_columns;
-  bool shared = false;
-  bool exclusive_or = false;
+  int from = 0, to = 0;  // spaces: global, shared, shared::cta
+  bool exclusive_or = false, saturate = false;
+  const char* rounding = "";
 };
+const char* const kSpaces[] = {"global", "shared", "shared::cta"};
 
 int bits_in_memory(Type t) { return t == Type::tf32 ? 32 : ptx::bits(t); }
 
@@ -95,13 +97,13 @@ std::string kernel(const Case& t, const WmmaForm& f, const Matrix& a, const Matr
   // Operands come from shared memory, copied word by word, or from global memory.
   auto source = [&](char matrix, const Matrix& m) {
     s += fmt::format("ld.param.u64 %p,[{}];\n", matrix);
-    if (!t.shared) return std::string("global");
+    if (t.from == 0) return std::string(kSpaces[0]);
     s += fmt::format(
         "mov.u32 %i,0;\nmov.u32 %s,buffer;\nbar.sync 0;\n$copy_{0}:\nld.global.b32 %x,[%p];\n"
         "st.shared.b32 [%s],%x;\nadd.u64 %p,%p,4;\nadd.u32 %s,%s,4;\nadd.u32 %i,%i,4;\n"
         "setp.lt.u32 %q,%i,{1};\n@%q bra $copy_{0};\nbar.sync 0;\nmov.u64 %p,buffer;\n",
         matrix, m.bytes.size() / 4 * 4);
-    return std::string("shared");
+    return std::string(kSpaces[t.from]);
   };
   auto load = [&](char matrix, const Matrix& m, int count, Type type, bool columns) {
     const std::string space = source(matrix, m);
@@ -114,16 +116,29 @@ std::string kernel(const Case& t, const WmmaForm& f, const Matrix& a, const Matr
   const std::string types =
       f.a == Type::f16 ? fmt::format("{}.{}", name(f.d), name(f.c))
                        : fmt::format("{}.{}.{}.{}", name(f.d), name(f.a), name(f.b), name(f.c));
-  s += fmt::format("wmma.mma{}.sync.aligned.{}.{}.{}.{} {},{},{},{};\n", operation,
-                   layout(t.a_columns), layout(t.b_columns), shape, types, registers('d', n.d),
-                   registers('a', n.a), registers('b', n.b), registers('c', n.c));
-  s += fmt::format("ld.param.u64 %p,[d];\nwmma.store.d.sync.aligned.{}.{}.global.{} [%p],{},{};\n",
-                   layout(t.d_columns), shape, name(f.d), registers('d', n.d), d.stride);
-  return s + "ret;\n}\n";
+  s += fmt::format("wmma.mma{}.sync.aligned.{}.{}.{}{}.{}{} {},{},{},{};\n", operation,
+                   layout(t.a_columns), layout(t.b_columns), shape, t.rounding, types,
+                   t.saturate ? ".satfinite" : "", registers('d', n.d), registers('a', n.a),
+                   registers('b', n.b), registers('c', n.c));
+  const std::string store =
+      fmt::format("wmma.store.d.sync.aligned.{}.{}.{}.{} [%p],{},{};\n", layout(t.d_columns), shape,
+                  kSpaces[t.to], name(f.d), registers('d', n.d), d.stride);
+  if (t.to == 0) return s + "ld.param.u64 %p,[d];\n" + store + "ret;\n}\n";
+  // Through shared memory that holds zeros.
+  s += fmt::format(
+      "mov.u32 %x,0;\nmov.u32 %i,0;\nmov.u32 %s,buffer;\nbar.sync 0;\n$zero:\nst.shared.b32 "
+      "[%s],%x;\nadd.u32 %s,%s,4;\nadd.u32 %i,%i,4;\nsetp.lt.u32 %q,%i,{0};\n@%q bra "
+      "$zero;\nbar.sync "
+      "0;\nmov.u64 %p,buffer;\n{1}bar.sync 0;\nld.param.u64 %p,[d];\nmov.u32 %i,0;\nmov.u32 "
+      "%s,buffer;\n$out:\nld.shared.b32 %x,[%s];\nst.global.b32 [%p],%x;\nadd.u64 "
+      "%p,%p,4;\nadd.u32 "
+      "%s,%s,4;\nadd.u32 %i,%i,4;\nsetp.lt.u32 %q,%i,{0};\n@%q bra $out;\nret;\n}}\n",
+      d.bytes.size() / 4 * 4, store);
+  return s;
 }
 
 void run(const Case& t, Generator& g) {
-  const WmmaForm f{t.m, t.n, t.k, t.d, t.a, t.a, t.c, false, t.exclusive_or};
+  const WmmaForm f{t.m, t.n, t.k, t.d, t.a, t.a, t.c, t.saturate, t.exclusive_or};
   ASSERT_TRUE(check(f).ok()) << check(f).error().message;
   Matrix a(t.m, t.k, t.a_columns, t.a), b(t.k, t.n, t.b_columns, t.a);
   Matrix c(t.m, t.n, t.c_columns, t.c), d(t.m, t.n, t.d_columns, t.d);
@@ -139,13 +154,16 @@ void run(const Case& t, Generator& g) {
     for (int n = 0; n < t.n; ++n) b.set(k, n, encoded(t.a, bv[k * t.n + n] = number()));
   for (int r = 0; r < t.m; ++r)
     for (int n = 0; n < t.n; ++n) {
-      int sum = static_cast<int>(g.next(64)) - 32;
-      c.set(r, n, encoded(t.c, sum));
+      int64_t sum = static_cast<int>(g.next(64)) - 32;
+      // Near the ends of the range, so that about half of the sums leave it.
+      if (t.saturate) sum = n % 2 ? INT32_MAX - std::abs(sum) : INT32_MIN + std::abs(sum);
+      c.set(r, n, encoded(t.c, static_cast<int>(sum)));
       for (int k = 0; k < t.k; ++k) {
         const int x = av[r * t.k + k], y = bv[k * t.n + n];
         sum += t.exclusive_or ? x != y : x * y;
       }
-      want.push_back(sum);
+      if (t.saturate) sum = std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX);
+      want.push_back(static_cast<int>(sum));
     }
   PtxRun p;
   p.ptx = kernel(t, f, a, b, c, d);
@@ -175,7 +193,7 @@ TEST(CoreWmma, EveryShapeTypeAndLayout) {
     for (int bits = 0; bits < 16; ++bits) {
       t.a_columns = fixed ? false : bits & 1, t.b_columns = fixed ? true : bits & 2;
       t.c_columns = bits & 4, t.d_columns = bits & 8;
-      t.shared = count % 3 == 0;
+      t.from = count % 3, t.to = (count + count / 3) % 3;
       if (fixed && bits % 4) continue;
       run(t, g), ++count;
     }
@@ -188,6 +206,17 @@ TEST(CoreWmma, EveryShapeTypeAndLayout) {
     layouts({m, n, k, Type::s8, Type::s32, Type::s32}, false);
     layouts({m, n, k, Type::u8, Type::s32, Type::s32}, false);
   }
+  for (auto [m, n, k] : shapes)
+    for (Type a : {Type::s8, Type::u8}) {
+      Case saturating{m, n, k, a, Type::s32, Type::s32};
+      saturating.saturate = true;
+      layouts(saturating, false);
+    }
+  for (Type a : {Type::s4, Type::u4}) {
+    Case saturating{8, 8, 32, a, Type::s32, Type::s32};
+    saturating.saturate = true;
+    layouts(saturating, true);
+  }
   layouts({16, 16, 8, Type::tf32, Type::f32, Type::f32}, false);
   layouts({8, 8, 4, Type::f64, Type::f64, Type::f64}, false);
   layouts({8, 8, 32, Type::s4, Type::s32, Type::s32}, true);
@@ -196,7 +225,46 @@ TEST(CoreWmma, EveryShapeTypeAndLayout) {
   Case exclusive{8, 8, 128, Type::b1, Type::s32, Type::s32};
   exclusive.exclusive_or = true;
   layouts(exclusive, true);
-  EXPECT_EQ(count, 3 * 7 * 16 + 2 * 16 + 4 * 4);
+  EXPECT_EQ(count, 3 * 7 * 16 + 2 * 16 + 4 * 4 + 3 * 2 * 16 + 2 * 4);
+}
+
+// Each of the four products is rounded on its own: 1 plus or minus 2^-60 is 1 or a neighbour of 1.
+TEST(CoreWmma, RoundingOfDoubles) {
+  struct Expected {
+    const char* mode;
+    double above, below;
+  };
+  const double after = std::nextafter(1.0, 2.0), before = std::nextafter(1.0, 0.0);
+  for (const Expected& e : {Expected{"", 1, 1},
+                            {".rn", 1, 1},
+                            {".rz", 1, before},
+                            {".rm", 1, before},
+                            {".rp", after, 1}}) {
+    PtxRun p;
+    p.ptx = fmt::format(
+        ".visible .entry k(.param .u64 in,.param .u64 out) {{ .reg .f64 %c<2>,%d<2>,%a,%b; .reg "
+        ".b64 "
+        "%p; .reg .b32 %t; ld.param.u64 %p,[in]; mov.u32 %t,%tid.x; "
+        "mad.wide.u32 %p,%t,32,%p; ld.global.f64 %a,[%p]; ld.global.f64 %b,[%p+8]; ld.global.f64 "
+        "%c0,[%p+16]; ld.global.f64 %c1,[%p+24]; "
+        "wmma.mma.sync.aligned.row.col.m8n8k4{}.f64.f64.f64.f64 "
+        "{{%d0,%d1}},{{%a}},{{%b}},{{%c0,%c1}}; "
+        "ld.param.u64 %p,[out]; mad.wide.u32 %p,%t,16,%p; st.global.f64 [%p],%d0; st.global.f64 "
+        "[%p+8],%d1; ret; }}",
+        e.mode);
+    std::vector<double> in;  // a, b: lane l holds k = l % 4, of which only k = 2 is not zero
+    for (int lane = 0; lane < 32; ++lane) {
+      const double one = lane % 4 == 2 ? 1 : 0;
+      in.insert(in.end(), {one, one, 0x1p-60, -0x1p-60});
+    }
+    p.buffers = {buffer_of("in", in, true), output_of("out", 512)};
+    p.block = {32, 1, 1};
+    p.go();
+    ASSERT_EQ(p.error, "");
+    const auto out = test::values_of<double>(p.buffers[1]);
+    for (size_t i = 0; i < out.size(); ++i)
+      EXPECT_EQ(out[i], i % 2 ? e.below : e.above) << e.mode << i;
+  }
 }
 
 // Random operands: the tiles are mma.sync's, in the order of registers that ptxas shows; two steps

@@ -62,11 +62,12 @@ TEST(IsaControl, NamedBarriers) {
     const std::string less = "setp.lt.u32 %p3, %t, 10;\n";
     expect_all(less + name + ".red.popc" + aligned + ".u32 %r1, 0, %p3;", 64, 10);
     expect_all(less + name + ".red.popc" + aligned + ".u32 %r1, 0, 64, !%p3;", 64, 54);
-    expect_all(less + name + ".red.and" + aligned + ".pred %p4, 0, %p3; selp.u32 %r1, 1, 2, %p4;",
-               64, 2);
-    expect_all(
-        less + name + ".red.or" + aligned + ".pred %p4, 0, 64, %p3; selp.u32 %r1, 1, 2, %p4;", 64,
-        1);
+    for (const std::string threads : {"", "64, "}) {
+      const std::string tail =
+          aligned + ".pred %p4, 0, " + threads + "%p3; selp.u32 %r1, 1, 2, %p4;";
+      expect_all(less + name + ".red.and" + tail, 64, 2);
+      expect_all(less + name + ".red.or" + tail, 64, 1);
+    }
   }
 }
 
@@ -298,7 +299,7 @@ TEST(IsaControl, CpAsyncForms) {
       "mov.u32 %r2, tile; shl.b32 %r3, %t, 4; add.u32 %r2, %r2, %r3; cvt.u64.u32 %d1, %r3; add.s64 "
       "%d2, %in, %d1; "
       "createpolicy.fractional.L2::evict_last.b64 %d3; mov.u64 %d5, tile; cvta.shared.u64 %d6, "
-      "%d5; mov.u32 %r9, 8;\n";
+      "%d5; mov.u32 %r9, 8; setp.ne.u32 %p8, %r9, 8;\n";
   int n = 0;
   for (const char* text :
        {"cp.async.cg.shared.global [%r2], [%d2], 16", "cp.async.ca.shared.global [%r2], [%d2], 16",
@@ -307,7 +308,9 @@ TEST(IsaControl, CpAsyncForms) {
         "cp.async.cg.shared.global.L2::128B [%r2], [%d2], 16, 16",
         "cp.async.cg.shared.global.L2::256B [%r2], [%d2], 16, %r9",
         "cp.async.cg.shared.global.L2::cache_hint [%r2], [%d2], 16, %d3",
-        "cp.async.ca.shared.global.L2::cache_hint [%r2], [%d2], 4, 4, %d3"}) {
+        "cp.async.ca.shared.global.L2::cache_hint [%r2], [%d2], 4, 4, %d3",
+        "cp.async.ca.shared::cta.global.L2::64B [%r2], [%d2], 4, %p8",
+        "cp.async.cg.shared::cta.global.L2::cache_hint.L2::256B [%r2], [%d2], 16, %p8, %d3"}) {
     for (const std::string wait :
          {"cp.async.wait_all;", "cp.async.commit_group; cp.async.wait_group 0;"}) {
       PtxRun r =
@@ -317,7 +320,7 @@ TEST(IsaControl, CpAsyncForms) {
       n++;
     }
   }
-  EXPECT_EQ(n, 16);
+  EXPECT_EQ(n, 20);
   for (const char* arrive : {"cp.async.mbarrier.arrive.noinc.shared.b64 [bar]",
                              "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar]"}) {
     PtxRun r = run_body(start +
@@ -347,6 +350,8 @@ TEST(IsaControl, PlainBulkCopies) {
         "[bar];",
         "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%in], 128, [bar];",
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%r2], "
+        "[%in], 128, [bar], %d3;",
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint [%r2], "
         "[%in], 128, [bar], %d3;",
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
         "[%r2], [%in], 128, [bar], %h1;"}) {
@@ -398,6 +403,8 @@ TEST(IsaControl, PlainBulkReductions) {
       {"min", "u64", 5, 6, 5},
       {"min", "s64", 5, 6, 5},
       {"min", "f16", 0x3c003c00, 0x40004000, 0x3c003c00},
+      {"max", "f16", 0x3c003c00, 0x40004000, 0x40004000},
+      {"min", "bf16", 0x3f803f80, 0x40004000, 0x3f803f80},
       {"max", "u32", 5, 6, 6},
       {"max", "s32", 5, 0xfffffffe, 5},
       {"max", "u64", 5, 6, 6},
@@ -412,9 +419,10 @@ TEST(IsaControl, PlainBulkReductions) {
       {"or", "b64", 5, 6, 7},
       {"xor", "b64", 5, 6, 3},
   };
-  for (const Case& c : cases) {
+  for (size_t n = 0; n < 2 * std::size(cases); n++) {
+    const Case& c = cases[n / 2];
     const bool wide = std::string(c.type).ends_with("64");
-    const bool hint = std::string(c.op) == "inc";
+    const bool hint = n % 2 != 0;
     std::vector<uint32_t> in = {c.old, wide ? 0 : c.old, c.old, wide ? 0 : c.old};
     PtxRun r = run_body(fmt::format(R"(
     createpolicy.fractional.L2::evict_first.b64 %d3;
@@ -427,6 +435,40 @@ TEST(IsaControl, PlainBulkReductions) {
                         1, in);
     EXPECT_EQ(values_of<uint32_t>(r.buffers[1]),
               (std::vector<uint32_t>{c.want, wide ? 0 : c.want, c.want, wide ? 0 : c.want}))
+        << c.op << c.type;
+  }
+}
+
+// The same into shared memory, whose barrier counts the bytes.
+TEST(IsaControl, BulkReductionsIntoSharedMemory) {
+  struct Case {
+    const char *op, *type;
+    uint32_t old, value, want;
+  };
+  const Case cases[] = {{"and", "b32", 5, 6, 4},          {"or", "b32", 5, 6, 7},
+                        {"xor", "b32", 5, 6, 3},          {"add", "u32", 5, 6, 11},
+                        {"add", "s32", 5, 0xfffffffe, 3}, {"add", "u64", 0xffffffff, 6, 5},
+                        {"inc", "u32", 5, 6, 6},          {"inc", "u32", 6, 6, 0},
+                        {"dec", "u32", 7, 6, 6},          {"dec", "u32", 5, 6, 4},
+                        {"min", "u32", 5, 6, 5},          {"min", "s32", 5, 0xfffffffe, 0xfffffffe},
+                        {"max", "u32", 5, 6, 6},          {"max", "s32", 5, 0xfffffffe, 5}};
+  for (const Case& c : cases) {
+    const bool wide = std::string(c.type) == "u64";
+    PtxRun r =
+        run_body(fmt::format(R"(
+    mov.u32 %r2, tile; mov.u32 %r3, {0}; mov.u32 %r4, {1}; mov.u32 %r5, {2}; mov.u32 %r6, {3};
+    st.shared.v4.u32 [%r2], {{%r3, %r4, %r3, %r4}}; st.shared.v4.u32 [%r2+128], {{%r5, %r6, %r5, %r6}};
+    mbarrier.init.shared::cta.b64 [bar], 1; fence.proxy.async.shared::cta;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16; add.u32 %r7, %r2, 128;
+    cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{4}.{5} [%r7], [%r2], 16, [bar];
+    W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0; @!%p2 bra W;
+    ld.shared.v4.u32 {{%r10, %r11, %r12, %r13}}, [%r7]; st.global.v4.u32 [%in], {{%r10, %r11, %r12, %r13}};
+    mov.u32 %r1, 1;)",
+                             c.value, wide ? 0 : c.value, c.old, wide ? 0 : c.old, c.op, c.type),
+                 1, {0, 0, 0, 0});
+    const uint32_t high = wide ? 1 : c.want;  // the sum carries
+    EXPECT_EQ(values_of<uint32_t>(r.buffers[1]),
+              (std::vector<uint32_t>{c.want, high, c.want, high}))
         << c.op << c.type;
   }
 }

@@ -103,6 +103,86 @@ TEST(IsaMemory, CacheOperatorsAndOrders) {
          std::string("st.global.") + type + " [%rout], %v0;", bytes_of_type(type), 1);
 }
 
+const char* const kTypes[] = {"b8",  "b16", "b32", "b64", "b128", "u8",  "u16", "u32",
+                              "u64", "s8",  "s16", "s32", "s64",  "f32", "f64"};
+
+// Orders, volatile and mmio with every type and vector; levels of caches and hints beside them.
+TEST(IsaMemory, OrderedAndVolatileAccesses) {
+  const char* const scopes[] = {"cta", "cluster", "gpu", "sys"};
+  const char* const first[] = {".L1::evict_normal", ".L1::evict_unchanged", ".L1::evict_first",
+                               ".L1::evict_last", ".L1::no_allocate"};
+  const char* const second[] = {".L2::64B", ".L2::128B", ".L2::256B"};
+  size_t turn = 0;
+  for (const char* type : kTypes) {
+    for (int n : {1, 2, 4, 8}) {
+      if (bytes_of_type(type) * n > 16) continue;
+      for (bool strong : {false, true}) {
+        const std::string scope = std::string(".") + scopes[turn % 4] + ".global";
+        const std::string l1 = first[turn % 5], l2 = second[turn % 3];
+        const std::string load = strong ? ".acquire" : ".relaxed",
+                          store = strong ? ".release" : ".relaxed";
+        copy_global("ld" + load + scope + l1 + ".L2::cache_hint" + l2,
+                    "st" + store + scope + l1 + ".L2::cache_hint", type, n, true);
+        turn++;
+      }
+      copy_global("ld.volatile.global", "st.volatile.global", type, n);
+      copy_global("ld.volatile", "st.volatile", type, n);
+      copy_global(std::string("ld.volatile.global") + second[turn % 3], "st.volatile", type, n);
+      copy_global(
+          std::string("ld.global.nc") + first[turn % 5] + ".L2::cache_hint" + second[turn % 3],
+          std::string("st.global") + first[turn % 5] + ".L2::cache_hint", type, n, true);
+      const std::string cop[] = {".ca", ".cg", ".cs"};
+      copy_global("ld.global" + cop[turn % 3] + ".nc.L2::cache_hint" + second[turn % 3],
+                  "st.global" + cop[turn % 2 + 1] + ".L2::cache_hint", type, n, true);
+      copy_global("ld.global.ca.L2::cache_hint" + std::string(second[turn % 3]), "st.global.wt",
+                  type, n, true);
+      copy_global("ld.global.L1::evict_first.L2::cache_hint" + std::string(second[turn % 3]),
+                  "st.global.wb", type, n, true);
+    }
+    copy_global("ld.mmio.relaxed.sys.global", "st.mmio.relaxed.sys.global", type);
+    copy_global("ld.mmio.relaxed.sys", "st.mmio.relaxed.sys", type);
+  }
+  for (const char* word : {"evict_normal", "evict_unchanged", "evict_first", "evict_last"})
+    copy_global(std::string("ld.global.L1::") + word + ".L2::cache_hint", "st.global", "u32", 1,
+                true);
+  copy_global("ld.global.L1::no_allocate", "st.global", "u32");
+}
+
+// The same through shared memory.
+TEST(IsaMemory, OrderedSharedAccesses) {
+  const char* const scopes[] = {"cta", "cluster", "gpu", "sys"};
+  const char* const spaces[] = {".shared", ".shared::cta", ".shared::cluster"};
+  size_t turn = 0;
+  for (const char* type : kTypes)
+    for (int n : {1, 2, 4, 8}) {
+      const int bytes = bytes_of_type(type) * n;
+      if (bytes > 16) continue;
+      for (const char* space : spaces)
+        for (const std::string words : {".volatile", ".acquire", ".relaxed"}) {
+          const std::string scope =
+              words == ".volatile" ? "" : std::string(".") + scopes[turn++ % 4];
+          const std::string vec = n == 1 ? "" : ".v" + std::to_string(n);
+          const std::string tail = scope + space + vec + "." + type;
+          copy("ld.global" + vec + "." + type + " " + elements(n) +
+                   ", [%rin]; mov.u32 %s0, tile; add.u32 %s0, %s0, %at;",
+               "st.global" + vec + "." + type + " [%rout], " + elements(n) + ";",
+               bytes_of_type(type), n,
+               "st" + (words == ".acquire" ? ".release" : words) + tail + " [%s0], " + elements(n) +
+                   "; ld" + words + tail + " " + elements(n) + ", [%s0];",
+               ".shared .align 16 .b8 tile[512];");
+        }
+    }
+}
+
+// ".unified" behind the address: generic and global addresses are the same.
+TEST(IsaMemory, UnifiedAddresses) {
+  for (const std::string load : {"ld.u32", "ld.global.u32", "ld.global.L1::evict_last.u32",
+                                 "ld.volatile.global.u32", "ld.volatile.global.L2::128B.u32",
+                                 "ld.relaxed.gpu.global.u32", "ld.mmio.relaxed.sys.global.u32",
+                                 "ld.global.ca.nc.u32", "ld.global.nc.u32", "ldu.global.u32"})
+    copy(load + " %v0, [%rin].unified;", "st.global.u32 [%rout], %v0;", 4, 1);
+}
+
 // Through another space and back, by address and by generic address.
 TEST(IsaMemory, OtherSpaces) {
   const std::string load = "ld.global.u32 %v0, [%rin];", store = "st.global.u32 [%rout], %v1;";
@@ -222,6 +302,8 @@ uint64_t expected(const std::string& op, const std::string& type, uint64_t old, 
 
 struct AtomicCase {
   std::string words, op, type;  // words between the opcode and the operation
+  bool hint = false;            // with a cache policy
+  bool unified = false;         // .unified behind the address
 };
 
 int width_of(const std::string& type) {
@@ -242,13 +324,14 @@ void run_atomic(const AtomicCase& c, bool returns) {
   const std::string reg = width == 2 ? ".b16" : ".b" + std::to_string(8 * width);
   const std::string b = "b" + std::to_string(8 * width), step = std::to_string(width);
   const bool shared = c.words.find("shared") != std::string::npos;
-  const bool hint = c.words.find("cache_hint") != std::string::npos, cas = c.op == "cas";
+  const bool cas = c.op == "cas", hint = c.hint && !cas;  // cas has no such form
   const std::string address = shared ? "%sa" : "%ra";
   // cas: lanes with an odd number compare with what is not there.
   const std::string operands = (cas ? "%compare, %v" : "%v") + std::string(hint ? ", %policy" : "");
   const std::string noftz =
       c.type.find("16") != std::string::npos && !cas && c.op != "exch" ? ".noftz" : "";
-  const std::string form = c.words + "." + c.op + noftz + "." + c.type;
+  const std::string form =
+      c.words + "." + c.op + noftz + (hint ? ".L2::cache_hint." : ".") + c.type;
   PtxRun r;
   r.ptx = R"(.visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) {
     .reg .pred %p; .reg .b32 %t, %at, %sa, %odd; .reg .b64 %ra, %rb, %rc, %wide, %policy; .reg )" +
@@ -265,8 +348,8 @@ void run_atomic(const AtomicCase& c, bool returns) {
           " %now, [%ra]; st.shared." + b +
           " [%sa], %now; and.b32 %odd, %t, 1; setp.ne.u32 %p, %odd, 0;\n@%p mov." + b +
           " %compare, %v;\n" +
-          (returns ? "atom" + form + " %old, [" + address + "], " + operands + "; st.global." + b +
-                         " [%rc], %old;"
+          (returns ? "atom" + form + " %old, [" + address + "]" + (c.unified ? ".unified" : "") +
+                         ", " + operands + "; st.global." + b + " [%rc], %old;"
                    : "red" + form + " [" + address + "], " + operands + ";") +
           (shared ? " ld.shared." + b + " %now, [%sa]; st.global." + b + " [%ra], %now;" : "") +
           "\nret; }";
@@ -314,16 +397,65 @@ TEST(IsaMemory, AtomicOperations) {
       }
 }
 
+// Every operation and type with every order, scope and space; hints belong to global memory.
 TEST(IsaMemory, AtomicOrdersScopesAndSpaces) {
-  for (const char* order : {".relaxed", ".acquire", ".release", ".acq_rel"})
-    for (const char* scope : {".cta", ".cluster", ".gpu", ".sys"}) {
-      run_atomic({std::string(order) + scope + ".global", "add", "u32"}, true);
-      if (std::string(order) == ".relaxed" || std::string(order) == ".release")
-        run_atomic({std::string(order) + scope + ".global", "add", "u32"}, false);
+  const char* const orders[] = {".relaxed", ".release", ".acquire", ".acq_rel"};
+  const char* const scopes[] = {".cta", ".cluster", ".gpu", ".sys"};
+  const char* const spaces[] = {".global", ".shared::cta", ".shared::cluster", ".shared"};
+  for (const auto& [op, types] : kAtomics)
+    for (const char* type : types)
+      for (size_t i = 0; i < 4; i++) {
+        const std::string words = std::string(orders[i]) + scopes[(i + 1) % 4], name = op;
+        const bool reduces = name != "exch" && name != "cas";
+        run_atomic({words + spaces[i], op, type, false, i == 0}, true);
+        // Without a result there is no acquire: relaxed and release with two scopes each.
+        const std::string plain = std::string(orders[i % 2]) + scopes[i];
+        if (reduces) run_atomic({plain + spaces[i], op, type}, false);
+        run_atomic({words + ".global", op, type, true, i % 2 != 0}, true);
+        if (reduces) run_atomic({plain + ".global", op, type, true}, false);
+      }
+  for (const char* scope : scopes)
+    for (bool returns : {true, false})
+      run_atomic({std::string(".relaxed") + scope + ".global", "add", "u32"}, returns);
+}
+
+// 128 bits: the old value is there, then the new one; cas with what is not there changes nothing.
+TEST(IsaMemory, WideExchanges) {
+  for (const std::string words :
+       {".global", ".shared", ".acq_rel.gpu.global", ".relaxed.cta.shared::cta",
+        ".release.cluster.shared::cluster", ".acquire.sys"})
+    for (bool hint : {false, true}) {
+      const bool shared = words.find("shared") != std::string::npos;
+      if (hint && words.find("global") == std::string::npos) continue;
+      const std::string at = shared ? "[cell]" : "[%d1]", h = hint ? ".L2::cache_hint" : "",
+                        policy = hint ? ", %d3" : "";
+      PtxRun r;
+      r.ptx = fmt::format(R"(.visible .entry k(.param .u64 p0, .param .u64 p1) {{
+    .reg .b64 %d<9>; .reg .b128 %q<9>; .shared .align 16 .b8 cell[16];
+    ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1]; createpolicy.fractional.L2::evict_first.b64 %d3;
+    ld.global.b128 %q0, [%d1]; ld.global.b128 %q1, [%d1+16]; ld.global.b128 %q2, [%d1+32];
+    st.shared.b128 [cell], %q0;
+    atom{0}.exch{1}.b128 %q3, {2}, %q1{3};
+    atom{0}.cas{4}.b128 %q4, {2}, %q0, %q2{5};
+    atom{0}.cas{4}.b128 %q5, {2}, %q1, %q2{5};
+    atom{0}.exch{1}.b128 %q6, {2}, %q0{3};
+    st.global.b128 [%d2], %q3; st.global.b128 [%d2+16], %q4; st.global.b128 [%d2+32], %q5; st.global.b128 [%d2+48], %q6;
+    ret; }})",
+                          words, h, at, policy, "", "");
+      const Bytes in = pattern(48);
+      r.buffers = {buffer_of("in", in), output_of("out", 64)};
+      r.go();
+      ASSERT_EQ(r.error, "") << r.ptx;
+      EXPECT_EQ(r.kinds(), "");
+      const auto part = [&](size_t i) {
+        const auto first = in.begin() + static_cast<std::ptrdiff_t>(16 * i);
+        return Bytes(first, first + 16);
+      };
+      Bytes want;
+      for (size_t i : {0, 1, 1, 2})  // what was there: a, b (unchanged), b, c
+        for (uint8_t byte : part(i)) want.push_back(byte);
+      EXPECT_EQ(r.buffers[1].bytes, want) << r.ptx;
     }
-  for (const char* space : {".shared::cta", ".shared::cluster"})
-    for (bool returns : {true, false}) run_atomic({space, "max", "s32"}, returns);
-  for (bool returns : {true, false}) run_atomic({".global.L2::cache_hint", "or", "b32"}, returns);
 }
 
 // Elements of a vector are added, or compared, one by one.
@@ -333,57 +465,71 @@ TEST(IsaMemory, VectorAtomics) {
     int n;
     const char* op;
   };
-  for (const Case& c : {Case{"f32", 2, "add"},
-                        {"f32", 4, "add"},
-                        {"f16", 2, "add"},
-                        {"f16", 4, "min"},
-                        {"f16", 8, "max"},
-                        {"bf16", 2, "max"},
-                        {"bf16", 4, "add"},
-                        {"bf16", 8, "min"},
-                        {"f16x2", 2, "add"},
-                        {"f16x2", 4, "max"},
-                        {"bf16x2", 2, "min"},
-                        {"bf16x2", 4, "add"}})
-    for (bool returns : {true, false}) {
-      const std::string type = c.type, noftz = type == "f32" ? "" : ".noftz";
-      const int width = width_of(type), all = width * c.n;
-      std::string v, old, load, keep;
-      for (int i = 0; i < c.n; i++) {
-        v += fmt::format("{}%v{}", i ? ", " : "", i),
-            old += fmt::format("{}%o{}", i ? ", " : "", i);
-        load += fmt::format("ld.global.b{0} %v{1}, [%rb+{2}];\n", 8 * width, i, i * width);
-        if (returns)
-          keep += fmt::format("st.global.b{0} [%rc+{2}], %o{1};\n", 8 * width, i, i * width);
+  const char* const orders[] = {"", ".relaxed", ".release", ".acquire", ".acq_rel"};
+  const char* const scopes[] = {".cta", ".cluster", ".gpu", ".sys"};
+  size_t turn = 0;
+  for (int repeat = 0; repeat < 5; repeat++)
+    for (const Case& c : {Case{"f32", 2, "add"},
+                          {"f32", 4, "add"},
+                          {"f16", 2, "add"},
+                          {"f16", 4, "min"},
+                          {"f16", 8, "max"},
+                          {"bf16", 2, "max"},
+                          {"bf16", 4, "add"},
+                          {"bf16", 8, "min"},
+                          {"f16x2", 2, "add"},
+                          {"f16x2", 4, "max"},
+                          {"bf16x2", 2, "min"},
+                          {"bf16x2", 4, "add"}})
+      for (bool returns : {true, false}) {
+        const std::string type = c.type, noftz = type == "f32" ? "" : ".noftz";
+        const int width = width_of(type), all = width * c.n;
+        std::string v, old, load, keep;
+        for (int i = 0; i < c.n; i++) {
+          v += fmt::format("{}%v{}", i ? ", " : "", i),
+              old += fmt::format("{}%o{}", i ? ", " : "", i);
+          load += fmt::format("ld.global.b{0} %v{1}, [%rb+{2}];\n", 8 * width, i, i * width);
+          if (returns)
+            keep += fmt::format("st.global.b{0} [%rc+{2}], %o{1};\n", 8 * width, i, i * width);
+        }
+        const size_t order = turn % (returns ? 5 : 3);
+        const bool hint = turn % 2 != 0;
+        const std::string form = fmt::format("{}{}.global.v{}.{}{}{}.{}", orders[order],
+                                             order ? scopes[turn / 5 % 4] : "", c.n, c.op, noftz,
+                                             hint ? ".L2::cache_hint" : "", type);
+        const std::string policy = hint ? ", %policy" : "";
+        turn++;
+        PtxRun r;
+        r.ptx =
+            fmt::format(
+                ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) {{ .reg .b{} "
+                "%v<8>, %o<8>; .reg .b64 %ra, %rb, %rc, %policy;"
+                "createpolicy.fractional.L2::evict_last.b64 %policy;"
+                "ld.param.u64 %ra, [p0]; ld.param.u64 %rb, [p1]; ld.param.u64 %rc, [p2];\n",
+                8 * width) +
+            load +
+            (returns ? "atom" + form + " {" + old + "}, [%ra]" + (repeat % 2 ? ".unified" : "") +
+                           ", {" + v + "}" + policy + ";\n"
+                     : "red" + form + " [%ra], {" + v + "}" + policy + ";\n") +
+            keep + "ret; }";
+        const std::vector<uint64_t> values = edge_values(type);
+        Bytes cells(static_cast<size_t>(all)), operands = cells, want = cells;
+        for (size_t e = 0; e < static_cast<size_t>(c.n); e++) {
+          const uint64_t x = values[e % 4], y = values[(e + 1) % 4],
+                         now = expected(c.op, type, x, y);
+          for (auto [to, value] : {std::pair{&cells, x}, {&operands, y}, {&want, now}})
+            std::memcpy(to->data() + e * static_cast<size_t>(width), &value,
+                        static_cast<size_t>(width));
+        }
+        r.buffers = {buffer_of("cells", cells), buffer_of("operands", operands, true),
+                     output_of("old", cells.size())};
+        r.go();
+        ASSERT_EQ(r.error, "") << form;
+        EXPECT_EQ(r.buffers[0].bytes, want) << form;
+        if (returns) {
+          EXPECT_EQ(r.buffers[2].bytes, cells) << form;
+        }
       }
-      const std::string form = fmt::format(".global.v{}.{}{}.{}", c.n, c.op, noftz, type);
-      PtxRun r;
-      r.ptx = fmt::format(
-                  ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) {{ .reg .b{} "
-                  "%v<8>, %o<8>; .reg .b64 %ra, %rb, %rc;"
-                  "ld.param.u64 %ra, [p0]; ld.param.u64 %rb, [p1]; ld.param.u64 %rc, [p2];\n",
-                  8 * width) +
-              load +
-              (returns ? "atom" + form + " {" + old + "}, [%ra], {" + v + "};\n"
-                       : "red" + form + " [%ra], {" + v + "};\n") +
-              keep + "ret; }";
-      const std::vector<uint64_t> values = edge_values(type);
-      Bytes cells(static_cast<size_t>(all)), operands = cells, want = cells;
-      for (size_t e = 0; e < static_cast<size_t>(c.n); e++) {
-        const uint64_t x = values[e % 4], y = values[(e + 1) % 4], now = expected(c.op, type, x, y);
-        for (auto [to, value] : {std::pair{&cells, x}, {&operands, y}, {&want, now}})
-          std::memcpy(to->data() + e * static_cast<size_t>(width), &value,
-                      static_cast<size_t>(width));
-      }
-      r.buffers = {buffer_of("cells", cells), buffer_of("operands", operands, true),
-                   output_of("old", cells.size())};
-      r.go();
-      ASSERT_EQ(r.error, "") << form;
-      EXPECT_EQ(r.buffers[0].bytes, want) << form;
-      if (returns) {
-        EXPECT_EQ(r.buffers[2].bytes, cells) << form;
-      }
-    }
 }
 
 // What was discarded holds nothing until it is written again.

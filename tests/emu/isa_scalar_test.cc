@@ -6,6 +6,7 @@
 #include <bit>
 #include <functional>
 
+#include "emu/ptx_runner.h"
 #include "emu/scalar_machine.h"
 
 namespace ptxbench::emu {
@@ -100,6 +101,42 @@ TEST(IsaScalar, CarryChains) {
         EXPECT_EQ(get(m, "%mtop", bytes, l), static_cast<uint64_t>(upper + then / unit) & mask);
       }
     }
+  }
+}
+
+// Bytes into a half and out again, 128 bits as a register, registers that are vectors.
+TEST(IsaScalar, MovesOfUnusualWidths) {
+  test::PtxRun r;
+  r.ptx = R"(.visible .entry k(.param .u64 p0, .param .u64 p1) {
+    .reg .b8 %c<9>; .reg .b16 %h<9>; .reg .b64 %d<9>; .reg .b128 %q<3>;
+    ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1];
+    ld.global.b8 %c1, [%d1]; ld.global.b8 %c2, [%d1+1];
+    mov.b16 %h1, {%c1, %c2}; mov.b16 {%c3, %c4}, %h1;
+    st.global.b16 [%d2], %h1; st.global.b8 [%d2+2], %c4; st.global.b8 [%d2+3], %c3;
+    ld.global.b128 %q1, [%d1]; mov.b128 %q2, %q1; st.global.b128 [%d2+16], %q2; ret; })";
+  std::vector<uint8_t> in(16);
+  for (size_t i = 0; i < 16; ++i) in[i] = static_cast<uint8_t>(0x81 + 7 * i);
+  r.buffers = {test::buffer_of("in", in, true), test::output_of("out", 32)};
+  r.go();
+  ASSERT_EQ(r.error, "");
+  const std::vector<uint8_t>& out = r.buffers[1].bytes;
+  EXPECT_EQ((std::vector<uint8_t>(out.begin(), out.begin() + 4)),
+            (std::vector<uint8_t>{in[0], in[1], in[1], in[0]}));
+  EXPECT_TRUE(std::equal(in.begin(), in.end(), out.begin() + 16));
+}
+
+// No compiler declares these; an element must not be taken for the whole.
+TEST(IsaScalar, VectorRegistersAreRefused) {
+  for (const char* use : {"mov.v2.b32 %v, %w;", "mov.b32 %v.x, 1;", "ld.global.b32 %v.y, [%d];",
+                          "ld.global.v2.b32 {%v.x, %v.y}, [%d];", "add.u32 %r, %w.x, 1;"}) {
+    test::PtxRun r;
+    r.ptx = std::string(
+                ".visible .entry k(.param .u64 p0) {\n.reg .v2 .b32 %v, %w; .reg .b32 %r; .reg "
+                ".b64 %d;\nld.param.u64 %d, [p0];\n") +
+            use + "\nret; }";
+    r.buffers = {test::output_of("out", 8)};
+    r.go();
+    EXPECT_NE(r.error.find(".v2"), std::string::npos) << use << r.error;
   }
 }
 

@@ -107,6 +107,7 @@ TEST(IsaTensor, Loads) {
     for (const char* words :
          {".shared::cluster.global.mbarrier::complete_tx::bytes",
           ".shared::cta.global.tile.mbarrier::complete_tx::bytes",
+          ".shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint",
           ".shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster",
           ".shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"}) {
       const std::string w = words;
@@ -174,6 +175,31 @@ TEST(IsaTensor, StoresAndReductions) {
 
 // One pixel column of a map in im2col mode: two channels' worth of a 4 x 3 image.
 TEST(IsaTensor, ImageToColumn) {
+  using U = uint32_t;
+  struct Case {
+    const char* op;  // nullptr: store
+    U (*f)(U old, U v);
+  };
+  const Case cases[] = {{nullptr, [](U, U v) { return v; }},
+                        {"add", [](U o, U v) { return o + v; }},
+                        {"min", [](U o, U v) { return o < v ? o : v; }},
+                        {"max", [](U o, U v) { return o < v ? v : o; }},
+                        {"inc", [](U o, U v) { return o >= v ? U{0} : o + 1; }},
+                        {"dec", [](U o, U v) { return o == 0 || o > v ? v : o - 1; }},
+                        {"and", [](U o, U v) { return o & v; }},
+                        {"or", [](U o, U v) { return o | v; }},
+                        {"xor", [](U o, U v) { return o ^ v; }}};
+  struct Load {
+    const char *words, *operands;
+  };
+  const Load loads[] = {
+      {"shared::cluster.global.im2col.mbarrier::complete_tx::bytes", ""},
+      {"shared::cta.global.im2col.mbarrier::complete_tx::bytes", ""},
+      {"shared::cta.global.im2col.mbarrier::complete_tx::bytes.L2::cache_hint", ", %d4"},
+      {"shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_"
+       "hint",
+       ", %h1, %d4"}};
+  size_t turn = 0;
   for (uint32_t rank = 3; rank <= 5; rank++) {
     plan::TensorMapArgs map = map_of(rank, 0);
     map.im2col = true, map.pixels = 4;
@@ -181,32 +207,91 @@ TEST(IsaTensor, ImageToColumn) {
     std::string zeros = "0", offsets;
     for (uint32_t i = 1; i < rank; i++) zeros += ", 0";
     for (uint32_t i = 0; i + 2 < rank; i++) offsets += i ? ", %h2" : "%h1";
-    const std::string load = fmt::format(
-        "cp.async.bulk.prefetch.tensor.{0}d.L2.global.im2col [%d2, {{{1}}}], {{{2}}};\n"
-        "cp.async.bulk.tensor.{0}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
-        "[%r2], [%d2, {{{1}}}], [%r3], {{{2}}};",
-        rank, zeros, offsets);
-    for (bool reduce : {false, true}) {
+    for (const Case& c : cases) {
+      const Load& words = loads[turn++ % std::size(loads)];
+      const bool hint = turn % 2 != 0;
+      const std::string policy = hint ? ", %d4" : "", word = hint ? ".L2::cache_hint" : "";
+      const std::string load = fmt::format(
+          "cp.async.bulk.prefetch.tensor.{0}d.L2.global.im2col{3} [%d2, {{{1}}}], {{{2}}}{4};\n"
+          "cp.async.bulk.tensor.{0}d.{5} [%r2], [%d2, {{{1}}}], [%r3], {{{2}}}{6};",
+          rank, zeros, offsets, word, policy, words.words, words.operands);
       const std::string after = fmt::format(
-          "cp.{}async.bulk.tensor.{}d.global.shared::cta{}.im2col_no_offs.bulk_group [%d3, "
-          "{{{}}}], [%r2]; "
-          "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
-          reduce ? "reduce." : "", rank, reduce ? ".add" : "", zeros);
+          "cp.{}async.bulk.tensor.{}d.global.shared::cta{}.im2col_no_offs.bulk_group{} [%d3, "
+          "{{{}}}], [%r2]{}; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
+          c.op ? "reduce." : "", rank, c.op ? std::string(".") + c.op : "", word, zeros, policy);
       PtxRun r = run_tensor(load, after, {map, map}, counted(rank), 64);
       // Pixels 1 and 2 of the first row, one outside, then the second row's second pixel.
       const auto image = values_of<uint32_t>(r.buffers[1]);
       const std::vector<uint32_t> rows = {4, 8, 0, 16};
       std::vector<uint32_t> want = counted(rank);
       for (size_t p = 0; p < 4; p++)
-        for (size_t c = 0; c < 4; c++) {
-          const uint32_t v = rows[p] ? rows[p] + static_cast<uint32_t>(c) + 1 : 0;
-          EXPECT_EQ(image[p * 4 + c], v) << rank << " pixel " << p;
+        for (size_t e = 0; e < 4; e++) {
+          const uint32_t v = rows[p] ? rows[p] + static_cast<uint32_t>(e) + 1 : 0;
+          EXPECT_EQ(image[p * 4 + e], v) << rank << " pixel " << p;
           // Without offsets the pixels are the first three of row 0 and the first of row 1.
-          want[p * 4 + c] = v + (reduce ? want[p * 4 + c] : 0);
+          want[p * 4 + e] = c.f(want[p * 4 + e], v);
         }
       EXPECT_EQ(values_of<uint32_t>(r.buffers[0]), want) << after;
     }
   }
+}
+
+// Every field of a descriptor in global memory and in shared memory, as plan::replace changes it
+// (which equals recordings: copies_vectors_test.cc).
+TEST(IsaTensor, ReplacedFields) {
+  using plan::MapField;
+  struct Case {
+    MapField field;
+    const char *name, *type, *value;
+    int ordinal;  // -1: none
+    uint64_t number;
+  };
+  const Case cases[] = {{MapField::global_address, "global_address", "b64", "%d9", -1, 4096},
+                        {MapField::rank, "rank", "b32", "%r9", -1, 2},
+                        {MapField::box_dim, "box_dim", "b32", "%r9", 1, 9},
+                        {MapField::global_dim, "global_dim", "b32", "%r9", 0, 77},
+                        {MapField::global_stride, "global_stride", "b64", "%d9", 1, 640},
+                        {MapField::element_stride, "element_stride", "b32", "%r9", 2, 3},
+                        {MapField::elemtype, "elemtype", "b32", "7", -1, 7},
+                        {MapField::interleave_layout, "interleave_layout", "b32", "2", -1, 2},
+                        {MapField::swizzle_mode, "swizzle_mode", "b32", "3", -1, 3},
+                        {MapField::fill_mode, "fill_mode", "b32", "1", -1, 1}};
+  for (const Case& c : cases)
+    for (const std::string space : {"", ".global", ".shared::cta"}) {
+      const bool shared = space == ".shared::cta";
+      const std::string where = shared ? "%r2" : "%d2";
+      std::string copy_in, copy_out;
+      for (int i = 0; i < 128; i += 16) {
+        copy_in += fmt::format(
+            "ld.global.v2.b64 {{%d5, %d6}}, [%d1+{0}]; st.shared.v2.b64 [%r2+{0}], "
+            "{{%d5, %d6}}; st.global.v2.b64 [%d2+{0}], {{%d5, %d6}};\n",
+            i);
+        copy_out += fmt::format(
+            "ld.shared.v2.b64 {{%d5, %d6}}, [%r2+{0}]; st.global.v2.b64 [%d2+{0}], "
+            "{{%d5, %d6}};\n",
+            i);
+      }
+      PtxRun r;
+      r.ptx = fmt::format(R"(.visible .entry k(.param .u64 p0, .param .u64 p1) {{
+    .reg .b32 %r<20>; .reg .b64 %d<20>; .shared .align 128 .b8 tile[128];
+    ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1]; mov.u32 %r2, tile; mov.u32 %r9, {0}; mov.u64 %d9, {0};
+{1} tensormap.replace.tile.{2}{3}.b1024.{4} [{5}]{6}, {7};
+{8} ret; }})",
+                          c.number, copy_in, c.name, space, c.type, where,
+                          c.ordinal < 0 ? "" : fmt::format(", {}", c.ordinal), c.value,
+                          shared ? copy_out : "");
+      auto want = plan::encode(map_of(3, 0x7f0000000000));
+      r.buffers = {buffer_of("map", std::vector<uint8_t>(want.begin(), want.end()), true),
+                   output_of("out", 128)};
+      r.go();
+      ASSERT_EQ(r.error, "") << r.ptx;
+      EXPECT_EQ(r.kinds(), "") << r.ptx;
+      EXPECT_EQ(r.result.message, "") << r.ptx;
+      ASSERT_TRUE(plan::replace(want.data(), c.field, static_cast<uint32_t>(std::max(c.ordinal, 0)),
+                                c.number)
+                      .ok());
+      EXPECT_TRUE(std::equal(want.begin(), want.end(), r.buffers[1].bytes.begin())) << r.ptx;
+    }
 }
 
 }  // namespace

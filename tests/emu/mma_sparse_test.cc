@@ -156,44 +156,96 @@ TEST(MmaSparse, EveryFormAndSelector) {
   EXPECT_EQ(forms, 3u * (4 + 2) + (4 + 2) + 2 * (2 + 1) + 2 * (2 + 1) + 2);
 }
 
+std::string registers(char name, int count) {
+  std::string s;
+  for (int r = 0; r < count; ++r) s += fmt::format("{}%{}{}", r ? "," : "{", name, r);
+  return s + "}";
+}
+
+// One warp loads its fragments, multiplies and stores; the result is left in w.
+void run_in_kernel(const MmaForm& f, const char* kind, WarpFragments* w) {
+  const MmaRegisters n = registers_of(f);
+  std::vector<uint32_t> in;
+  std::string loads;
+  const auto load = [&](char name, int count, int at) {
+    for (int r = 0; r < count; ++r)
+      loads += fmt::format("ld.global.b32 %{}{},[%p+{}];\n", name, r, 4 * (at + r));
+  };
+  load('a', n.a, 0), load('b', n.b, n.a), load('c', n.c, n.a + n.b);
+  const int words = n.a + n.b + n.c + 1;
+  for (size_t l = 0; l < 32; ++l) {
+    for (int r = 0; r < n.a; ++r) in.push_back(static_cast<uint32_t>(w->get(w->a, r, l)));
+    for (int r = 0; r < n.b; ++r) in.push_back(static_cast<uint32_t>(w->get(w->b, r, l)));
+    for (int r = 0; r < n.c; ++r) in.push_back(static_cast<uint32_t>(w->get(w->c, r, l)));
+    in.push_back(w->metadata[l]);
+  }
+  std::string text = fmt::format(
+      ".visible .entry k(.param .u64 in,.param .u64 out) {{\n.reg .b32 "
+      "%a<9>,%b<9>,%c<9>,%d<9>,%e,%t;\n"
+      ".reg .b64 %p;\nmov.u32 %t,%tid.x;\nld.param.u64 %p,[in];\nmad.wide.u32 %p,%t,{},%p;\n{}"
+      "ld.global.b32 %e,[%p+{}];\n",
+      4 * words, loads, 4 * (words - 1));
+  text += fmt::format("mma.{}.sync.aligned.m16n8k{}.row.col{}.{}.{}.{}.{} {},{},{},{},%e,{};\n",
+                      kind, f.k, f.saturate ? ".satfinite" : "", ptx::name(f.d), ptx::name(f.a),
+                      ptx::name(f.b), ptx::name(f.c), registers('d', n.d), registers('a', n.a),
+                      registers('b', n.b), registers('c', n.c), f.selector);
+  text += fmt::format("ld.param.u64 %p,[out];\nmad.wide.u32 %p,%t,{},%p;\n", 4 * n.d);
+  for (int r = 0; r < n.d; ++r) text += fmt::format("st.global.b32 [%p+{}],%d{};\n", 4 * r, r);
+  test::PtxRun p;
+  p.ptx = text + "ret;\n}\n";
+  p.buffers = {test::buffer_of("in", in, true),
+               test::output_of("out", static_cast<size_t>(128 * n.d))};
+  p.block = {32, 1, 1};
+  p.go();
+  ASSERT_EQ(p.error, "") << p.ptx;
+  EXPECT_EQ(p.kinds(), "");
+  EXPECT_EQ(p.result.kernels.at(0).tensor_flop, 2.0 * 16 * 8 * f.k);
+  const auto d = test::values_of<uint32_t>(p.buffers[1]);
+  for (size_t l = 0; l < 32; ++l)
+    for (int r = 0; r < n.d; ++r)
+      w->set(w->d, r, l, d[l * static_cast<size_t>(n.d) + static_cast<size_t>(r)]);
+}
+
+// Both spellings of the metadata's order are executed alike; sums that leave the range are cut.
 TEST(MmaSparse, InKernels) {
   Generator g;
-  MmaForm f{16, 8, 32, Type::f32, Type::f16, Type::f16, Type::f32};
-  f.sparse = true, f.selector = 1;
-  WarpFragments w(f);
-  SparseCase s;
-  fill(s, f, Fill::narrow, g, w);
-  std::vector<uint32_t> in;
-  for (size_t l = 0; l < 32; ++l) {
-    for (int r = 0; r < 4; ++r) in.push_back(static_cast<uint32_t>(w.get(w.a, r, l)));
-    for (int r = 0; r < 4; ++r) in.push_back(static_cast<uint32_t>(w.get(w.b, r, l)));
-    for (int r = 0; r < 4; ++r) in.push_back(static_cast<uint32_t>(w.get(w.c, r, l)));
-    in.push_back(w.metadata[l]);
-  }
-  for (const char* kind : {"sp", "sp::ordered_metadata"}) {
-    std::string text =
-        ".visible .entry k(.param .u64 in,.param .u64 out) {\n.reg .b32 %r<14>,%d<4>,%t;\n"
-        ".reg .b64 %p;\nmov.u32 %t,%tid.x;\nld.param.u64 %p,[in];\nmad.wide.u32 %p,%t,52,%p;\n";
-    for (int r = 0; r < 13; ++r) text += fmt::format("ld.global.b32 %r{},[%p+{}];\n", r, 4 * r);
-    text += fmt::format(
-        "mma.{}.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {{%d0,%d1,%d2,%d3}},"
-        "{{%r0,%r1,%r2,%r3}},{{%r4,%r5,%r6,%r7}},{{%r8,%r9,%r10,%r11}},%r12,1;\n"
-        "ld.param.u64 %p,[out];\nmad.wide.u32 %p,%t,16,%p;\n",
-        kind);
-    for (int r = 0; r < 4; ++r) text += fmt::format("st.global.b32 [%p+{}],%d{};\n", 4 * r, r);
-    test::PtxRun p;
-    p.ptx = text + "ret;\n}\n";
-    p.buffers = {test::buffer_of("in", in, true), test::output_of("out", 512)};
-    p.block = {32, 1, 1};
-    p.go();
-    ASSERT_EQ(p.error, "");
-    EXPECT_EQ(p.kinds(), "");
-    mma(f, w.operands, TensorMode::hw);
-    auto d = test::values_of<uint32_t>(p.buffers[1]);
-    for (size_t l = 0; l < 32; ++l)
-      for (int r = 0; r < 4; ++r) EXPECT_EQ(d[l * 4 + static_cast<size_t>(r)], w.get(w.d, r, l));
-    EXPECT_EQ(p.result.kernels.at(0).tensor_flop, 2.0 * 16 * 8 * 32);
-  }
+  int cut = 0;
+  for (MmaForm f : sparse_forms())
+    for (const char* kind : {"sp", "sp::ordered_metadata"})
+      for (bool saturate : {false, true}) {
+        if (saturate && f.d != Type::s32) continue;
+        f.saturate = saturate;
+        f.selector = 0;
+        if (MmaForm next = f; ++next.selector, check(next).ok()) f.selector = 1;
+        WarpFragments w(f);
+        SparseCase s;
+        fill(s, f, Fill::narrow, g, w);
+        if (saturate)  // accumulators at the ends of the range
+          for (int row = 0; row < 16; ++row)
+            for (int n = 0; n < 8; ++n) {
+              const int32_t x = n % 2 ? INT32_MAX : INT32_MIN;
+              s.c[row][n] = x;
+              w.set(w.c, row / 8 * 2 + n % 2, static_cast<size_t>(row % 8 * 4 + n / 2),
+                    static_cast<uint32_t>(x));
+            }
+        run_in_kernel(f, kind, &w);
+        int bad = 0;
+        for (int row = 0; row < 16; ++row)
+          for (int n = 0; n < 8; ++n) {
+            uint32_t want = expected(f, s, row, n);
+            if (saturate) {
+              double sum = s.c[row][n];
+              for (int column : s.index[static_cast<size_t>(row)])
+                sum += s.dense[row][column] * s.b[column][n];
+              want = static_cast<uint32_t>(
+                  static_cast<int32_t>(std::clamp<double>(sum, INT32_MIN, INT32_MAX)));
+              cut += sum > INT32_MAX || sum < INT32_MIN;
+            }
+            bad += w.result(row, n) != want;
+          }
+        EXPECT_EQ(bad, 0) << kind << " k" << f.k << ptx::name(f.d) << ptx::name(f.a) << saturate;
+      }
+  EXPECT_GT(cut, 100);
 }
 
 }  // namespace

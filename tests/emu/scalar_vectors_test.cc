@@ -36,12 +36,16 @@ std::string body(const hw::Group& g, const hw::Json& form) {
   return declarations + "{ " + text + " }";
 }
 
+// 8-bit registers take 16 bits a lane.
+size_t place(size_t bytes, int lane) {
+  return std::max<size_t>(bytes, 2) * static_cast<size_t>(lane);
+}
 void store(ScalarMachine& m, const std::string& name, size_t bytes, int lane, uint64_t value) {
-  std::memcpy(m.lanes<uint8_t>(name) + bytes * static_cast<size_t>(lane), &value, bytes);
+  std::memcpy(m.lanes<uint8_t>(name) + place(bytes, lane), &value, bytes);
 }
 uint64_t load(ScalarMachine& m, const std::string& name, size_t bytes, int lane) {
   uint64_t value = 0;
-  std::memcpy(&value, m.lanes<uint8_t>(name) + bytes * static_cast<size_t>(lane), bytes);
+  std::memcpy(&value, m.lanes<uint8_t>(name) + place(bytes, lane), bytes);
   return value;
 }
 
@@ -83,10 +87,12 @@ class ScalarVectors : public ::testing::TestWithParam<int> {
   }
   const scalar::Level& level() { return scalar::available_levels().level[GetParam()]; }
 
-  void expect_exact(const std::string& group, size_t forms) {
+  // `refused`: how many forms the finder does not know.
+  void expect_exact(const std::string& group, size_t forms, size_t refused = 0) {
     const hw::Group& g = hw::group(group);
-    size_t passed = 0;
+    size_t passed = 0, unknown = 0;
     for (const hw::Json& form : g.cases()) {
+      if (form.contains("kind")) continue;  // not element-wise
       size_t wrong = 0, total = 0;
       std::string example;
       std::string error = run_form(g, form, level(), [&](size_t i, uint64_t got, uint64_t want) {
@@ -97,16 +103,20 @@ class ScalarVectors : public ::testing::TestWithParam<int> {
               fmt::format("\n    in{} got {:#x} want {:#x}", inputs_of(g, form, i), got, want);
       });
       const std::string text = form.at("ptx");
+      if (refused != 0 && error.starts_with("not implemented") && ++unknown <= refused) continue;
       EXPECT_EQ(error, "") << text;
       EXPECT_EQ(wrong, 0u) << text << " of " << total << example;
       if (error.empty() && wrong == 0 && total > 0) ++passed;
     }
     EXPECT_EQ(passed, forms);
+    EXPECT_EQ(unknown, refused);
   }
 };
 
 TEST_P(ScalarVectors, Exact) { expect_exact("exact", 747); }
 TEST_P(ScalarVectors, Cvt) { expect_exact("cvt", 784); }
+// What is refused are video instructions whose sequence is not what the ISA says (video_agrees).
+TEST_P(ScalarVectors, Forms) { expect_exact("forms", 2721, 441); }
 
 // ------------------------------------------------------------------------------------- approximate
 // One value of a packed or plain result as a number.

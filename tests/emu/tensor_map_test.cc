@@ -70,14 +70,15 @@ TEST(TensorMap, DecodeRefusesOtherBytes) {
   plan::TensorMapArgs args{plan::MapType::bf16, 2, 0x1000, {64, 40}, {128}, {32, 16}, {1, 1}};
   const std::array<uint8_t, 128> good = plan::encode(args);
   ASSERT_TRUE(plan::decode(good.data()).ok());
-  int survived =
-      0;  // flips in address, dims, strides and box give other valid maps; all others do not
+  int survived = 0;  // flips in address, dims, strides and box give other valid maps, beyond the
+                     // rank too, as do box bytes and alignment (a map that tensormap.replace
+                     // changed keeps them); others do not
   for (int bit = 0; bit < 1024; ++bit) {
     bytes = good;
     bytes[bit / 8] ^= 1 << (bit % 8);
     survived += plan::decode(bytes.data()).ok();
   }
-  EXPECT_LT(survived, 240);
+  EXPECT_LT(survived, 450);
   bytes.fill(0xff);
   EXPECT_FALSE(plan::decode(bytes.data()).ok());
 }

@@ -214,6 +214,8 @@ TEST(Tma, RefusesByName) {
   plan::TensorMapArgs map{plan::MapType::bf16, 3, 0, {8, 8, 8}, {128, 1024}, {8, 4, 4}, {1, 1, 1}};
   EXPECT_TRUE(supported(map).ok());
   map.interleave = plan::MapInterleave::b16;
+  EXPECT_TRUE(supported(map).ok());
+  map.element_strides[1] = 2;
   ASSERT_FALSE(supported(map).ok());
   EXPECT_EQ(supported(map).error().kind, "unsupported");
   EXPECT_NE(supported(map).error().message.find("interleave"), std::string::npos);

@@ -22,14 +22,15 @@ GemmCounts walk(const GemmShape& shape, const GemmChoice& choice) {
           counts.tensor_flop += 4 * 2.0 * 64 * choice.block_n * 16;
       }
       for (int warp = 0; warp < 8; ++warp)
-        if (row * 128 + warp * 16 < shape.m) counts.tma_stores += choice.block_n / 64;
+        if (row * 128 + warp * 16 < shape.m)
+          counts.tma_stores += choice.block_n / (choice.block_n == 160 ? 32 : 64);
     }
   }
   return counts;
 }
 
 TEST(GemmPlan, CountsEqualAWalkOverTheTiles) {
-  for (const GemmChoice& choice : {GemmChoice{256, 2}, {256, 1}, {128, 1}, {64, 1}}) {
+  for (const GemmChoice& choice : {GemmChoice{256, 2}, {256, 1}, {160, 1}, {128, 1}, {64, 1}}) {
     for (const int m : {1, 16, 17, 70, 128, 129, 200, 256, 300, 952}) {
       for (const GemmShape& shape : {GemmShape{m, 1024, 832}, {m, 128, 64}, {m, 320, 1000}}) {
         const GemmCounts closed = count_gemm(shape, choice, 132), walked = walk(shape, choice);
@@ -58,6 +59,7 @@ TEST(GemmPlan, ChoiceFollowsTheShape) {
   EXPECT_EQ(choose_gemm({8192, 7168, 5120}, 132).block_n, 256);
   EXPECT_EQ(choose_gemm({8192, 7168, 5120}, 132).cluster, 2);
   EXPECT_EQ(choose_gemm({8828, 128, 2048}, 132).block_n, 128);
+  EXPECT_EQ(choose_gemm({2379, 5376, 21504}, 132).block_n, 160);  // five rounds, hardly a tail
   EXPECT_EQ(choose_gemm({70, 7168, 5120}, 132).cluster, 1);
   EXPECT_EQ(choose_gemm({1000, 1024, 64}, 1).cluster, 1);
 }

@@ -36,6 +36,7 @@ EMBEDDED = ("src/toolchain/ffi",)
 TESTS_SEE = ("kernels", "bench", "examples")
 # Made by the build; one room alone wraps it.
 GENERATED = {"ptxbench/build_config.h": "base", "bench/gpu/fp64_gemm_ptx.h": "bench",
+             "bench/gpu/fp64_fp8_gemm_ptx.h": "bench", "bench/gpu/fp64_attention_ptx.h": "bench",
              "device/cuda/worker/builtin_ptx.h": "device"}
 
 

@@ -27,6 +27,10 @@ bool shows_cheats(const Battery& battery, Distribution distribution) {
   return !battery.shows_cheats || battery.shows_cheats(distribution);
 }
 
+bool is_hidden(const Implementation& i, Distribution distribution) {
+  return std::find(i.hidden_on.begin(), i.hidden_on.end(), distribution) != i.hidden_on.end();
+}
+
 // What was written is the correctly rounded result itself, and so no cheat on these inputs.
 bool is_right_result(const std::vector<Correctness>& outputs) {
   return std::all_of(outputs.begin(), outputs.end(), [](const Correctness& c) {
@@ -49,6 +53,9 @@ class Admitting {
       result_.outputs.push_back(output.name);
     result_.reduced_how = battery_.reduced_how;
     result_.forms = forms_of(task_, battery_, request_.sample);
+    for (const Implementation& i : battery_.cheats)
+      if (is_hidden(i, Distribution::mixed))
+        result_.failures.push_back(i.name + " cannot be told on the inputs that decide");
     if (battery_.honest.size() < 2)
       result_.failures.push_back("there are fewer than two honest implementations to try");
     PB_ASSIGN_OR_RETURN(result_.digest, task_digest(task_.files));
@@ -84,8 +91,10 @@ class Admitting {
   static Result<void> run_all(const Case& c, const std::vector<Implementation>& implementations,
                               std::vector<std::vector<Correctness>>& results) {
     for (const Implementation& i : implementations) {
+      results.emplace_back();
+      if (is_hidden(i, c.distribution)) continue;
       PB_ASSIGN_OR_RETURN(const std::vector<Tensor> written, i.compute(c));
-      results.push_back(compare(c, written));
+      results.back() = compare(c, written);
     }
     return {};
   }
@@ -176,9 +185,12 @@ class Admitting {
       EntryResult entry;
       entry.name = implementations[i].name;
       entry.what = implementations[i].what;
+      for (Distribution hidden : implementations[i].hidden_on)
+        entry.hidden_on.push_back(name(hidden));
       entry.nearest = honest ? 0 : std::numeric_limits<double>::infinity();
       for (Trial& trial : trials_)
-        if (!(trial.*of).empty()) judge_one(trial, (trial.*of)[i], honest, entry);
+        if (!(trial.*of).empty() && !(trial.*of)[i].empty())
+          judge_one(trial, (trial.*of)[i], honest, entry);
       if (entry.runs == entry.as_right)
         result_.failures.push_back(entry.name + (entry.runs == 0
                                                      ? " was never tried"

@@ -41,6 +41,7 @@ struct EntryResult {
   int64_t runs = 0, accepted = 0, as_right = 0;
   double nearest = 0;
   std::string nearest_workload, nearest_distribution;
+  std::vector<std::string> hidden_on;  // distributions on which a cheat cannot be told
 };
 
 // The largest errors of honest implementations in one output; by length of the reduction where the

@@ -46,6 +46,9 @@ Result<Case> make_case(const Definition& definition, const AxisValues& axes, con
 struct Implementation {
   std::string name, what;
   std::function<Result<std::vector<Tensor>>(const Case&)> compute;  // all outputs
+  // Of a cheat: distributions on which its result is as good as honest work, so that no ruler can
+  // tell it; it is not tried there. Never `mixed`, on which candidates are judged.
+  std::vector<Distribution> hidden_on = {};
 };
 
 // Entries of the usual battery that mean nothing here, and why.

@@ -4,10 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <memory>
 
 #include "bench/oracle.h"
-#include "emu/tensor_core.h"
 #include "numeric/float_formats.h"
 
 namespace ptxbench::bench::admit {
@@ -15,97 +13,39 @@ namespace {
 
 using Round = std::function<float(float)>;
 
-// ---- the emulated tensor core as a matrix product ----
-
-constexpr int kStepK = 16, kTileM = 64, kTileN = 128;
-
-// Operands of one step without swizzle: 8x16-byte blocks, the two halves of K side by side.
-constexpr uint32_t kBlock = 128, kGroup = 2 * kBlock, kBaseB = kTileM / 8 * kGroup;
-uint64_t descriptor(uint32_t address) {
-  return uint64_t{kGroup >> 4} << 32 | uint64_t{kBlock >> 4} << 16 | address >> 4;
-}
-
-struct Machine {
-  alignas(16) uint8_t shared[kBaseB + kTileN / 8 * kGroup];
-  uint32_t d[4][128][32];
-};
-
-// Rows first.. of `from` at columns k.. as a step's operand; zeros outside.
-void load(const Words& from, int64_t rows, int64_t k_total, int64_t first, int64_t k, int count,
-          uint8_t* to) {
-  for (int r = 0; r < count; ++r)
-    for (int half = 0; half < 2; ++half) {
-      uint16_t row[8] = {};
-      const int64_t at = k + 8 * half;
-      if (first + r < rows && at < k_total)
-        std::copy_n(&from[static_cast<size_t>((first + r) * k_total + at)],
-                    std::min<int64_t>(8, k_total - at), row);
-      std::memcpy(to + r / 8 * kGroup + half * kBlock + r % 8 * 16, row, 16);
-    }
-}
-
-using Chain = std::function<bool(int64_t k)>;  // whether the step that begins at k belongs to it
-
-// out[m,n] += the product over the chain's steps of 16, in order of K in one accumulator.
-// `accumulator` f32, or f16 with operands that are fp16 bits.
-void tensor_product(const GemmCase& g, const Words& a, const Words& b, const Chain& chain,
-                    ptx::Type accumulator, plan::TensorMode mode, float* out) {
-  const auto machine = std::make_unique<Machine>();
-  const bool half = accumulator == ptx::Type::f16;
-  emu::WgmmaForm form;
-  form.n = kTileN;
-  form.a = form.b = half ? ptx::Type::f16 : ptx::Type::bf16;
-  form.d = accumulator;
-  emu::WgmmaOperands operands;
-  operands.shared = machine->shared;
-  operands.shared_bytes = sizeof(machine->shared);
-  operands.a_descriptor = descriptor(0);
-  operands.b_descriptor = descriptor(kBaseB);
-  for (int w = 0; w < 4; ++w)
-    for (int r = 0; r < 128; ++r) operands.d[w][r] = machine->d[w][r];
-  for (int64_t row = 0; row < g.m; row += kTileM)
-    for (int64_t column = 0; column < g.n; column += kTileN) {
-      std::memset(machine->d, 0, sizeof(machine->d));
-      for (int64_t k = 0; k < g.k; k += kStepK) {
-        if (!chain(k)) continue;
-        load(a, g.m, g.k, row, k, kTileM, machine->shared);
-        load(b, g.n, g.k, column, k, kTileN, machine->shared + kBaseB);
-        emu::wgmma(form, operands, mode);
-      }
-      for (int w = 0; w < 4; ++w)
-        for (int r = 0; r < kTileN / 2; ++r)
-          for (int lane = 0; lane < 32; ++lane) {
-            const int64_t i = row + 16 * w + lane / 4 + 8 * (r / 2 % 2);
-            const int64_t j = column + 8 * (r / 4) + 2 * (lane % 4) + r % 2;
-            if (i >= g.m || j >= g.n) continue;
-            out[i * g.n + j] += half ? numeric::f16_to_float(static_cast<uint16_t>(
-                                           machine->d[w][r / 2][lane] >> (r % 2 * 16)))
-                                     : std::bit_cast<float>(machine->d[w][r][lane]);
-          }
-    }
-}
-
 Words rounded(const std::vector<float>& sums) {
   Words c(sums.size());
   numeric::bf16_from_float(sums, c);
   return c;
 }
 
-bool every_step(int64_t) { return true; }
+TensorProduct product_of(const GemmCase& g) {
+  TensorProduct product;
+  product.m = g.m;
+  product.n = g.n;
+  product.k = g.k;
+  product.a = g.a;
+  product.b = g.b;
+  return product;
+}
 
 Words tensor_gemm(const GemmCase& g, plan::TensorMode mode) {
   std::vector<float> sums(g.right.size());
-  tensor_product(g, g.a, g.b, every_step, ptx::Type::f32, mode, sums.data());
+  TensorProduct product = product_of(g);
+  product.mode = mode;
+  accumulate(product, sums.data());
   return rounded(sums);
 }
 
 // Two chains that share each 64 of K, added in fp32: the order of kernels/sm_80/gemm_bf16_mma.cuh.
 Words two_slices(const GemmCase& g) {
-  std::vector<float> sums(g.right.size());
-  for (int slice : {0, 1})
-    tensor_product(
-        g, g.a, g.b, [slice](int64_t k) { return k / 32 % 2 == slice; }, ptx::Type::f32,
-        plan::TensorMode::hw, sums.data());
+  std::vector<float> sums(g.right.size()), second(g.right.size());
+  TensorProduct product = product_of(g);
+  product.takes = [](int64_t k) { return k / 32 % 2 == 0; };
+  accumulate(product, sums.data());
+  product.takes = [](int64_t k) { return k / 32 % 2 == 1; };
+  accumulate(product, second.data());
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += second[i];
   return rounded(sums);
 }
 
@@ -114,10 +54,15 @@ Words half_accumulation(const GemmCase& g) {
     for (uint16_t& x : words) x = numeric::f16_from_float(numeric::bf16_to_float(x));
     return words;
   };
+  const Words a = to_half(g.a), b = to_half(g.b);
   std::vector<float> sums(g.right.size());
+  TensorProduct product = product_of(g);
+  product.a = a;
+  product.b = b;
+  product.accumulator = ptx::Type::f16;
   // Mode f32 rounds to fp16 once a step, as the tensor core does; bit for bit costs seconds.
-  tensor_product(g, to_half(g.a), to_half(g.b), every_step, ptx::Type::f16, plan::TensorMode::f32,
-                 sums.data());
+  product.mode = plan::TensorMode::f32;
+  accumulate(product, sums.data());
   return rounded(sums);
 }
 

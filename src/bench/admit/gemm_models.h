@@ -9,10 +9,9 @@
 
 #include "base/result.h"
 #include "bench/admit/battery.h"
+#include "bench/admit/tensor_product.h"
 
 namespace ptxbench::bench::admit {
-
-using Words = std::vector<uint16_t>;  // bf16 bits
 
 // A case as the models use it.
 struct GemmCase {

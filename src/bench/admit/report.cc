@@ -29,6 +29,8 @@ OrderedJson entries_json(const std::vector<EntryResult>& entries) {
                      {{"statistic_over_bound", shortened(e.nearest)},
                       {"workload", e.nearest_workload},
                       {"distribution", e.nearest_distribution}}}});
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (!entries[i].hidden_on.empty()) json[i]["hidden_on"] = entries[i].hidden_on;
   return json;
 }
 

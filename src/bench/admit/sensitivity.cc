@@ -17,6 +17,14 @@ int64_t default_slice(const Tensor& tensor) {
   return kSliceRows * (tensor.shape.empty() ? 1 : tensor.shape.back());
 }
 
+// Scales and the like are much the same for every seed, or are no matter of the seed at all.
+void change_lone_number(Tensor& tensor) {
+  if (!numeric::is_floating(tensor.type)) return;
+  if (tensor.bytes.size() != numeric::dtype_size(tensor.type)) return;
+  const double value = numeric::load_element(tensor.type, tensor.bytes.data());
+  numeric::store_element(tensor.type, 0.25 * value, tensor.bytes.data());
+}
+
 Result<double> moved_by(const Case& one, size_t input, size_t begin, size_t end, const Case& other,
                         const std::vector<Tensor>& before, const Calibration& calibration) {
   PB_ASSIGN_OR_RETURN(const Operation* operation, operation_of(one.definition));
@@ -24,6 +32,7 @@ Result<double> moved_by(const Case& one, size_t input, size_t begin, size_t end,
   std::copy(other.inputs[input].bytes.begin() + static_cast<std::ptrdiff_t>(begin),
             other.inputs[input].bytes.begin() + static_cast<std::ptrdiff_t>(end),
             inputs[input].bytes.begin() + static_cast<std::ptrdiff_t>(begin));
+  change_lone_number(inputs[input]);
   std::vector<Comparator> comparators;
   for (size_t i = 0; i < before.size(); ++i)
     comparators.emplace_back(before[i].type, before[i].bytes, one.views[i],

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/stopwatch.h"
+#include "bench/causes/evaluate_speed.h"
 #include "bench/feedback.h"
+#include "bench/gpu/machine_code.h"
 #include "bench/gpu/measure.h"
 #include "bench/gpu/reference.h"
 #include "bench/judge.h"
@@ -16,25 +19,6 @@ namespace ptxbench::bench {
 namespace {
 
 constexpr double kEmulatedFlop = 2e10;  // what the emulator can afford beside a GPU
-
-// Hands back outputs that came about elsewhere.
-class FixedOutputs : public device::Device {
- public:
-  FixedOutputs(std::string name, const TimingDevice::Outputs& outputs)
-      : name_(std::move(name)), outputs_(outputs) {}
-  std::string name() const override { return name_; }
-  Result<plan::RunResult> replay(const plan::LaunchPlan&,
-                                 std::span<const device::Binding> arguments,
-                                 const plan::RunOptions&) override {
-    for (const auto& [i, bytes] : outputs_)
-      std::copy(bytes.begin(), bytes.end(), arguments[i].bytes.begin());
-    return plan::RunResult();
-  }
-
- private:
-  std::string name_;
-  const TimingDevice::Outputs& outputs_;
-};
 
 class GpuTrial {
  public:
@@ -49,11 +33,13 @@ class GpuTrial {
     reference.repeats = 1;
     reference.from_ptx = true;
     reference.launch_s = 120;
+    reference.keep_workers = true;
     PB_ASSIGN_OR_RETURN(oracle_, device::CudaDevice::open(reference));
     const ReferenceOnDevice on_device(*oracle_);
     PB_ASSIGN_OR_RETURN(std::optional<Verdict> early, get_plan());
     if (early) return std::move(*early);
     PB_RETURN_IF_ERROR(emulate());
+    seed_ = request_.seed ? *request_.seed : draw_seed();
     PB_ASSIGN_OR_RETURN(Verdict verdict, judge_values());
     merge(verdict);
     if (verdict.level == Level::strategy) {
@@ -64,6 +50,10 @@ class GpuTrial {
         verdict.notes.push_back("timing failed, which is no fault of the candidate: " +
                                 timed.error().to_string());
       }
+    }
+    if (verdict.level >= Level::strategy) {
+      auto emulator = device::make_emu_device(request_.device_profile);
+      add_speed_report(plan_request(), real_services(*emulator), plan_, kernels_, verdict);
     }
     verdict.feedback = make_feedback(verdict, request_.extraction.candidate.source);
     verdict.total_ms = total.ms() + request_.extract_ms;
@@ -86,6 +76,7 @@ class GpuTrial {
     plan_ = std::move(recording.plan);
     stages_ = std::move(recording.stages);
     diagnostics_ = std::move(recording.diagnostics);
+    kernels_ = assembled_kernels(recording.resources, diagnostics_);
     device_options_.from_ptx = false;  // machine code that this program made from that PTX
     return std::optional<Verdict>();
   }
@@ -99,7 +90,13 @@ class GpuTrial {
     request.tensor = plan::TensorMode::hw;  // the silicon's own
     request.held_out = false;
     request.dependence = false;
+    request.estimate = false;  // once is enough: run()
     request.timeout_s = device_options_.launch_s;
+    request.progress = nullptr;
+    // One set of inputs, drawn now that the candidate is frozen, and one reference for all that
+    // follows.
+    request.seed = seed_;
+    request.kept = kept_;
     return request;
   }
 
@@ -118,6 +115,7 @@ class GpuTrial {
       request.tensor = plan::TensorMode::hw;
     }
     auto emulator = device::make_emu_device(request.device_profile);
+    request.estimate = false;
     auto verdict = evaluate(request, real_services(*emulator));
     if (!verdict.ok() && verdict.error().kind == "unsupported") {
       not_emulated_ = verdict.error().message;
@@ -129,18 +127,41 @@ class GpuTrial {
   }
 
   Result<Verdict> judge_values() {
-    device::CudaOptions options = device_options_;
-    PB_ASSIGN_OR_RETURN(cuda_, device::CudaDevice::open(options));
+    if (cuda_->options().from_ptx != device_options_.from_ptx) {
+      PB_ASSIGN_OR_RETURN(cuda_, device::CudaDevice::open(device_options_));
+    }
     const EvalRequest request = plan_request();
     PB_ASSIGN_OR_RETURN(Verdict verdict,
                         evaluate(request, {toolchain::compile, cudart::record, cuda_.get()}));
     verdict.stages.insert(verdict.stages.begin() + 1, stages_.begin(), stages_.end());
     verdict.diagnostics = diagnostics_;
+    look_at_machine_code(verdict);
     if (cuda_->differing_maps() > 0)
       verdict.notes.push_back(
           fmt::format("{} tensor maps are encoded otherwise by this driver ({})",
                       cuda_->differing_maps(), cuda_->map_difference()));
     return verdict;
+  }
+
+  // Counts come from rewritten PTX: what was assembled from the PTX as it is must hold the
+  // instructions, too.
+  void look_at_machine_code(Verdict& verdict) const {
+    std::set<std::string> kernels;
+    for (const plan::Step& step : plan_.steps)
+      if (const auto* launch = std::get_if<plan::Launch>(&step)) kernels.insert(launch->kernel);
+    const auto& images = cuda_->images();
+    if (kernels.empty() || images.empty()) return;
+    if (std::any_of(images.begin(), images.end(),
+                    [](const auto& image) { return image.empty(); })) {
+      if (!cuda_->info().emulated)
+        verdict.notes.push_back("the machine code was not looked at: the driver does not give it");
+      return;
+    }
+    auto sites = machine_sites(images, kernels);
+    if (!sites.ok())
+      verdict.notes.push_back("the machine code was not looked at: " + sites.error().message);
+    else
+      judge_machine_code(*sites, verdict);
   }
 
   // What the emulator saw counts too: silicon hides hazards. The label stays the GPU's.
@@ -213,20 +234,14 @@ class GpuTrial {
     Stopwatch watch;
     PB_ASSIGN_OR_RETURN(auto candidate,
                         make_contestant(device_options_, plan_, gpu_.timing.launch_s));
-    std::unique_ptr<Contestant> baseline;
-    if (const auto library = frontier_library(request_.task, request_.axes);
-        library && !cuda_->info().emulated) {
-      auto made = make_contestant(device_options_, *library, gpu_.timing.launch_s);
-      if (!made.ok()) return made.error();
-      baseline = made.take();
-    }
-    TimingDevice timing(cuda_->name(), *candidate, baseline.get(), gpu_.timing,
-                        cuda_->info().bus_id);
+    const std::unique_ptr<Contestant> baseline = open_baseline(verdict);
+    PB_ASSIGN_OR_RETURN(const TimingOptions options, timing_options(verdict));
+    TimingDevice timing(cuda_->name(), *candidate, baseline.get(), options, cuda_->info().bus_id);
+    if (request_.progress) request_.progress("timing", 0);
+    PB_ASSIGN_OR_RETURN(const bool right, judge_timed(timing, verdict));
+    if (!right) return {};
     Performance p;
-    for (int group = 0; group < gpu_.timing.groups; ++group) {
-      PB_ASSIGN_OR_RETURN(const bool right, time_group(timing, group, p, verdict));
-      if (!right) return {};
-    }
+    p.verified = timing.equal + timing.others.size();
     summarise(timing, baseline.get(), p);
     p.empty_launch_ms = cuda_->empty_launch_ms();
     p.floor_ms = roofline_ms(cuda_->info(), verdict.evidence.task_flop,
@@ -241,48 +256,80 @@ class GpuTrial {
     return {};
   }
 
-  // New inputs, timed; all outputs of the candidate compared. False: some were wrong, and the
+  // The library, once its result has been compared with fp64; null with a note where there is none
+  // or it does not do this.
+  std::unique_ptr<Contestant> open_baseline(Verdict& verdict) {
+    const auto library = frontier_library(request_.task, request_.axes);
+    if (!library || cuda_->info().emulated) return nullptr;
+    auto made = make_contestant(device_options_, *library, gpu_.timing.launch_s);
+    std::string why;
+    if (!made.ok()) {
+      why = made.error().message;
+    } else {
+      ContestantDevice device(cuda_->name(), **made);
+      auto checked = evaluate(plan_request(), {toolchain::compile, cudart::record, &device});
+      if (checked.ok() && checked->correctness && checked->correctness->passed) return made.take();
+      why = (*made)->description() + " is not what the task asks for: " +
+            (checked.ok() ? checked->message : checked.error().message);
+    }
+    verdict.notes.push_back("no baseline: " + why);
+    return nullptr;
+  }
+
+  // With what the operation says of contents that can be moved.
+  Result<TimingOptions> timing_options(Verdict& verdict) const {
+    TimingOptions options = gpu_.timing;
+    const Definition& definition = request_.task.definition;
+    const auto operation = operation_of(definition);
+    const Rotation rotation =
+        operation.ok() ? (*operation)->rotation(definition, request_.axes) : Rotation();
+    if (rotation.units < 2) {
+      verdict.notes.push_back("all timed launches had the same contents, at new addresses");
+      return options;
+    }
+    options.pieces = static_cast<uint64_t>(rotation.units);
+    size_t argument = 0;
+    for (const auto* tensors : {&definition.inputs, &definition.outputs})
+      for (const TensorSpec& spec : *tensors) {
+        if (spec.scalar) continue;  // no buffer of the plan's
+        PB_ASSIGN_OR_RETURN(const uint64_t bytes, tensor_bytes(spec));
+        options.piece_bytes.push_back(rotation.moves[argument++] ? bytes / options.pieces : 0);
+      }
+    return options;
+  }
+
+  Result<uint64_t> tensor_bytes(const TensorSpec& spec) const {
+    PB_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, resolve_shape(spec, request_.axes));
+    const auto type = numeric::dtype_from_name(spec.dtype);
+    uint64_t bytes = type ? numeric::dtype_size(*type) : 0;
+    for (const int64_t size : shape) bytes *= static_cast<uint64_t>(size);
+    return bytes;
+  }
+
+  // Times everything and compares all outputs of the candidate. False: some were wrong, and the
   // verdict says so.
-  Result<bool> time_group(TimingDevice& timing, int group, Performance& p, Verdict& verdict) {
-    if (request_.progress)
-      request_.progress("timing", static_cast<double>(group) / gpu_.timing.groups);
-    EvalRequest request = plan_request();
-    request.progress = nullptr;
-    request.seed = draw_seed();
-    const auto wrong = [&](const Verdict& timed) {
+  Result<bool> judge_timed(TimingDevice& timing, Verdict& verdict) {
+    const EvalRequest request = plan_request();
+    const auto is_right = [&](device::Device& device) -> Result<bool> {
+      PB_ASSIGN_OR_RETURN(const Verdict timed,
+                          evaluate(request, {toolchain::compile, cudart::record, &device}));
+      if (timed.correctness && timed.correctness->passed && timed.level != Level::execution)
+        return true;
       verdict.level = timed.level;
       verdict.reason = timed.reason;
       verdict.label = timed.label;
       verdict.status = timed.status;
       verdict.correctness = timed.correctness;
       verdict.outputs = timed.outputs;
-      verdict.seed = timed.seed;
       verdict.message = "right when it was checked, not when it was timed: " + timed.message;
+      return false;
     };
-    const auto values = [&](device::Device& device) {
-      return evaluate(request, {toolchain::compile, cudart::record, &device});
-    };
-    PB_ASSIGN_OR_RETURN(const Verdict timed, values(timing));
-    const auto is_right = [](const Verdict& v) {
-      return v.correctness && v.correctness->passed && v.level != Level::execution;
-    };
-    if (!is_right(timed)) return wrong(timed), false;
-    ++p.verified;
-    const std::vector<TimingDevice::Outputs> others = timing.others;
-    for (const TimingDevice::Outputs& outputs : others) {
-      FixedOutputs fixed(timing.name(), outputs);
-      PB_ASSIGN_OR_RETURN(const Verdict again, values(fixed));
-      if (!is_right(again)) return wrong(again), false;
-      ++p.verified;
+    PB_ASSIGN_OR_RETURN(bool right, is_right(timing));
+    for (size_t i = 0; right && i < timing.others.size(); ++i) {
+      FixedOutputs fixed(timing.name(), timing.others[i]);
+      PB_ASSIGN_OR_RETURN(right, is_right(fixed));
     }
-    // The library is trusted, the use made of it is not: its first result is compared as well.
-    if (group == 0 && !timing.second_outputs.empty()) {
-      FixedOutputs fixed(timing.name(), timing.second_outputs);
-      PB_ASSIGN_OR_RETURN(const Verdict library, values(fixed));
-      if (!is_right(library))
-        return Error{"infrastructure", "the baseline's result is wrong: " + library.message};
-    }
-    return true;
+    return right;
   }
 
   const EvalRequest& request_;
@@ -292,6 +339,9 @@ class GpuTrial {
   plan::LaunchPlan plan_;
   std::vector<Stage> stages_;
   std::vector<toolchain::Diagnostic> diagnostics_;
+  Seed seed_;
+  std::shared_ptr<KeptWork> kept_ = std::make_shared<KeptWork>();
+  AssembledKernels kernels_;
   std::optional<Verdict> emulated_;
   std::string not_emulated_;
 };

@@ -10,14 +10,14 @@
 
 namespace ptxbench::bench {
 
-// The library that the candidate is measured against ($PTXBENCH_CUBLASLT, the toolkit's, the
-// loader's); nothing where none is known for the task.
+// The library routine that the candidate is measured against ($PTXBENCH_CUBLASLT and
+// $PTXBENCH_CUDNN, the toolkit's, the loader's); nothing where none is known for the task.
 std::optional<device::cuda::LoadLibrary> frontier_library(const Task& task, const AxisValues& axes);
 
 // Inputs read once, outputs written once.
 double compulsory_bytes(const Task& task, const AxisValues& axes);
 
-// Medians, ratio and clocks of what was timed; `verified` is added to.
+// Medians, ratio and clocks of what was timed.
 void summarise(const TimingDevice& timing, Contestant* baseline, Performance& performance);
 
 // What the assembler, the launch shapes and the card say about why it is no faster.

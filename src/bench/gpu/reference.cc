@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <vector>
 
+#include "bench/gpu/fp64_fp8_gemm_ptx.h"
 #include "bench/gpu/fp64_gemm_ptx.h"
+#include "bench/gpu/reference_plan.h"
 
 namespace ptxbench::bench {
 namespace {
@@ -16,38 +16,23 @@ plan::LaunchPlan gemm_plan(int64_t m, int64_t n, int64_t k) {
   const auto bytes = [](int64_t rows, int64_t columns, uint64_t element) {
     return static_cast<uint64_t>(rows) * static_cast<uint64_t>(columns) * element;
   };
-  plan::LaunchPlan plan;
-  plan.arch = "sm_90";
-  plan.device_profile = "h200";
-  plan.definition = "fp64 reference";
-  const std::pair<const char*, uint64_t> buffers[] = {
-      {"A", bytes(m, k, 2)}, {"B", bytes(n, k, 2)}, {"C", bytes(m, n, 8)}};
-  for (const auto& [name, size] : buffers) {
-    plan::Buffer buffer;
-    buffer.name = name;
-    buffer.argument = static_cast<uint32_t>(plan.buffers.size());
-    buffer.size = size;
-    plan.buffers.push_back(buffer);
-  }
-  plan::Module module;
-  module.hash = "fp64_gemm";
-  module.ptx = kFp64GemmPtx;
-  plan.modules.push_back(std::move(module));
-  plan::Launch launch;
-  launch.kernel = "ptxbench_fp64_gemm";
-  launch.grid = {static_cast<uint32_t>((n + 63) / 64), static_cast<uint32_t>((m + 63) / 64), 1};
-  launch.block.x = 256;
-  launch.params.bytes.resize(48);
-  for (uint64_t i = 0; i < 3; ++i)
-    launch.params.pointers.push_back({8 * i, {static_cast<uint32_t>(i), 0}});
-  const int64_t sizes[] = {m, n, k};
-  std::memcpy(launch.params.bytes.data() + 24, sizes, sizeof sizes);
-  plan.steps.push_back(std::move(launch));
-  return plan;
+  ReferencePlan plan("fp64_gemm", kFp64GemmPtx);
+  const uint32_t a = plan.argument(bytes(m, k, 2)), b = plan.argument(bytes(n, k, 2)),
+                 c = plan.argument(bytes(m, n, 8));
+  using P = ReferencePlan;
+  plan.launch("ptxbench_fp64_gemm",
+              {static_cast<uint32_t>((n + 63) / 64), static_cast<uint32_t>((m + 63) / 64), 1},
+              {P::address(a, 0), P::address(b, 0), P::address(c, 0), P::number(m), P::number(n),
+               P::number(k)});
+  return plan.take();
 }
 
-std::span<uint8_t> bytes_of(std::span<const uint16_t> words) {  // only read
-  return {reinterpret_cast<uint8_t*>(const_cast<uint16_t*>(words.data())), words.size() * 2};
+template <class T>
+std::span<uint8_t> bytes_of(std::span<const T> values) {  // only read
+  return {reinterpret_cast<uint8_t*>(const_cast<T*>(values.data())), values.size_bytes()};
+}
+std::span<uint8_t> bytes_of(std::span<double> values) {
+  return {reinterpret_cast<uint8_t*>(values.data()), values.size_bytes()};
 }
 
 }  // namespace
@@ -60,16 +45,27 @@ Result<void> gemm_fp64_on(device::Device& device, std::span<const uint16_t> a,
                           std::span<const uint16_t> b, int64_t m, int64_t n, int64_t k,
                           std::span<double> c) {
   const device::Binding bindings[] = {
-      {bytes_of(a), true, true},
-      {bytes_of(b), true, true},
-      {{reinterpret_cast<uint8_t*>(c.data()), c.size() * 8}, false, false}};
-  PB_ASSIGN_OR_RETURN(const plan::RunResult run,
-                      device.replay(gemm_plan(m, n, k), bindings, plan::RunOptions()));
-  if (run.status != plan::RunStatus::completed || !run.findings.empty())
-    return Error{"infrastructure",
-                 "the reference kernel failed: " +
-                     (run.findings.empty() ? run.message : run.findings[0].message)};
-  return {};
+      {bytes_of(a), true, true}, {bytes_of(b), true, true}, {bytes_of(c), false, false}};
+  return replay_reference(device, gemm_plan(m, n, k), bindings);
+}
+
+Result<void> fp8_gemm_fp64_on(device::Device& device, const Fp8GemmOnDevice& g, std::span<double> d,
+                              std::span<double> noise) {
+  const device::Binding bindings[] = {
+      {bytes_of(g.a), true, true}, {bytes_of(g.scale_a), true, true},
+      {bytes_of(g.b), true, true}, {bytes_of(g.scale_b), true, true},
+      {bytes_of(d), false, false}, {bytes_of(noise), false, false}};
+  ReferencePlan plan("fp64_fp8_gemm", kFp64Fp8GemmPtx);
+  using P = ReferencePlan;
+  std::vector<P::Parameter> parameters;
+  for (const device::Binding& binding : bindings)
+    parameters.push_back(P::address(plan.argument(binding.bytes.size()), 0));
+  for (const int64_t size : {g.m, g.n, g.k, g.scale_b_rows}) parameters.push_back(P::number(size));
+  parameters.push_back(P::number(g.rounding));
+  plan.launch("ptxbench_fp64_fp8_gemm",
+              {static_cast<uint32_t>((g.n + 63) / 64), static_cast<uint32_t>((g.m + 63) / 64), 1},
+              parameters);
+  return replay_reference(device, plan.take(), bindings);
 }
 
 }  // namespace ptxbench::bench

@@ -1,5 +1,5 @@
 #pragma once
-// The fp64 reference of a GEMM on a device: a plan of this project's own kernel, replayed in a
+// The fp64 references of GEMMs on a device: plans of this project's own kernels, replayed in a
 // process that has never seen the candidate.
 
 #include <memory>
@@ -15,8 +15,20 @@ Result<void> gemm_fp64_on(device::Device& device, std::span<const uint16_t> a,
                           std::span<const uint16_t> b, int64_t m, int64_t n, int64_t k,
                           std::span<double> c);
 
-// While it lives, gemm_fp64 computes on the device instead of the CPU. For the whole process; one
-// at a time.
+// The same for the block-scaled FP8 GEMM of bench/op/fp8_gemm_math.h: e4m3 [m,k], [n,k], scales
+// [m,k/128], [n/scale_b_rows rounded up,k/128]. `d` and `noise`: m x n; `rounding`: relative
+// variance of rounding to the output's type.
+struct Fp8GemmOnDevice {
+  int64_t m = 0, n = 0, k = 0, scale_b_rows = 128;
+  std::span<const uint8_t> a, b;
+  std::span<const float> scale_a, scale_b;
+  double rounding = 0;
+};
+Result<void> fp8_gemm_fp64_on(device::Device& device, const Fp8GemmOnDevice& gemm,
+                              std::span<double> d, std::span<double> noise);
+
+// While it lives, references are computed on the device instead of the CPU. For the
+// whole process; one at a time.
 class ReferenceOnDevice {
  public:
   explicit ReferenceOnDevice(device::Device& device);

@@ -13,7 +13,7 @@ namespace {
 using device::cuda::Timing;
 using device::cuda::Worker;
 
-constexpr uint32_t kWarmSet = 1000;
+constexpr uint32_t kBase = 0, kTimed = 1, kWarm = 2;  // sets of buffers
 
 class WorkerContestant : public Contestant {
  public:
@@ -25,7 +25,11 @@ class WorkerContestant : public Contestant {
       PB_RETURN_IF_ERROR(worker_->upload(set, i, arguments[i].bytes, arguments[i].read_only));
     return {};
   }
-  Result<void> clone(uint32_t set, uint32_t from) override { return worker_->clone(set, from); }
+  Result<void> clone(const device::cuda::Clone& clone) override { return worker_->clone(clone); }
+  Result<bool> equal(const device::cuda::Clone& clone) override {
+    PB_ASSIGN_OR_RETURN(const std::vector<uint64_t> differing, worker_->compare(clone));
+    return std::all_of(differing.begin(), differing.end(), [](uint64_t n) { return n == 0; });
+  }
   Result<double> run(uint32_t set, Timing timing) override {
     const bool timed = timing != Timing::none;
     PB_ASSIGN_OR_RETURN(const device::cuda::Ran ran,
@@ -95,18 +99,21 @@ Result<void> TimingDevice::warm() {
   do {
     for (Contestant* c : {&first_, second_})
       if (c != nullptr) {
-        if (auto ran = run(*c, kWarmSet, Timing::none); !ran.ok()) return ran.error();
+        if (auto ran = run(*c, kWarm, Timing::none); !ran.ok()) return ran.error();
       }
   } while (watch.ms() < options_.warm_ms);
   return {};
 }
 
-Result<void> TimingDevice::time_pair(uint32_t set, bool first_leads) {
+Result<void> TimingDevice::time_pair(Timing timing) {
+  const bool host = timing == Timing::end_to_end;
+  std::vector<double>& firsts = host ? first_host_ms : first_ms;
+  std::vector<double>& seconds = host ? second_host_ms : second_ms;
+  const bool first_leads = firsts.size() % 2 == 0;
   for (const bool first : {first_leads, !first_leads}) {
     if (!first && second_ == nullptr) continue;
-    Contestant& contestant = first ? first_ : *second_;
-    PB_ASSIGN_OR_RETURN(const double ms, run(contestant, set, Timing::kernel));
-    (first ? first_ms : second_ms).push_back(ms);
+    PB_ASSIGN_OR_RETURN(const double ms, run(first ? first_ : *second_, kTimed, timing));
+    (first ? firsts : seconds).push_back(ms);
     sample();
   }
   return {};
@@ -117,7 +124,7 @@ Result<void> TimingDevice::time_pair(uint32_t set, bool first_leads) {
 Result<plan::RunResult> TimingDevice::replay(const plan::LaunchPlan&,
                                              std::span<const device::Binding> arguments,
                                              const plan::RunOptions&) {
-  auto result = time_group(arguments);
+  auto result = time_all(arguments);
   if (result.ok() || failing_ != &first_) return result;
   const Error& error = result.error();
   plan::RunResult stopped;
@@ -142,62 +149,107 @@ Result<double> TimingDevice::run(Contestant& contestant, uint32_t set, Timing ti
   return ms;
 }
 
-Result<plan::RunResult> TimingDevice::time_group(std::span<const device::Binding> arguments) {
-  const auto launches = static_cast<uint32_t>(options_.launches);
-  const uint32_t sets = launches + 1;  // one more for the time end to end
-  std::vector<Contestant*> both = {&first_};
-  if (second_ != nullptr) both.push_back(second_);
-  for (Contestant* c : both) {
-    PB_RETURN_IF_ERROR(c->upload(0, arguments));
-    if (!warmed_) PB_RETURN_IF_ERROR(c->clone(kWarmSet, 0));
-    for (uint32_t set = 1; set < sets; ++set) PB_RETURN_IF_ERROR(c->clone(set, 0));
-  }
-  // The first timed run of a library tries its algorithms: not one of those that count.
-  if (!warmed_) {
-    for (Contestant* c : both) {
-      PB_ASSIGN_OR_RETURN(const double ms, run(*c, kWarmSet, Timing::kernel));
-      static_cast<void>(ms);
-    }
-  }
-  warmed_ = true;
-  PB_RETURN_IF_ERROR(warm());
-  for (uint32_t set = 0; set < launches; ++set) PB_RETURN_IF_ERROR(time_pair(set, set % 2 == 0));
-  for (Contestant* c : both) {
-    PB_ASSIGN_OR_RETURN(const double ms, run(*c, launches, Timing::end_to_end));
-    (c == &first_ ? first_host_ms : second_host_ms).push_back(ms);
-  }
+// A set whose contents are those of the base, moved by a number of pieces that nobody can foresee.
+device::cuda::Clone TimingDevice::moved(uint32_t set, std::span<const device::Binding> arguments) {
+  device::cuda::Clone clone{set, kBase, {}};
+  if (options_.pieces < 2) return clone;
+  const uint64_t by = 1 + random_() % (options_.pieces - 1);
+  for (uint32_t i = 0; i < arguments.size() && i < options_.piece_bytes.size(); ++i)
+    clone.moves.push_back(by * options_.piece_bytes[i]);
+  return clone;
+}
 
-  plan::RunResult result;
-  others.clear();
-  Outputs handed_back;
-  for (uint32_t set = 0; set < sets; ++set) {
-    PB_ASSIGN_OR_RETURN(const std::vector<plan::Finding> findings, first_.check(set));
-    for (const plan::Finding& f : findings)
-      if (set == 0 || f.hazard == plan::HazardClass::fatal) result.findings.push_back(f);
-    Outputs outputs;
-    for (uint32_t i = 0; i < arguments.size(); ++i) {
-      if (arguments[i].read_only) continue;
-      outputs[i].resize(arguments[i].bytes.size());
-      PB_RETURN_IF_ERROR(first_.download(set, i, outputs[i]));
-    }
-    if (set == 0) {
-      for (const auto& [i, bytes] : outputs)
-        std::copy(bytes.begin(), bytes.end(), arguments[i].bytes.begin());
-      handed_back = std::move(outputs);
-    } else if (outputs == handed_back) {
-      ++equal;
-    } else {
-      others.push_back(std::move(outputs));
-    }
+// The first timed run of a library tries its algorithms: not one of those that count.
+Result<void> TimingDevice::prepare(std::span<const device::Binding> arguments) {
+  for (Contestant* c : {&first_, second_}) {
+    if (c == nullptr) continue;
+    PB_RETURN_IF_ERROR(c->upload(kBase, arguments));
+    PB_RETURN_IF_ERROR(c->clone(moved(kWarm, arguments)));
+    PB_ASSIGN_OR_RETURN(const double ms, run(*c, kWarm, Timing::kernel));
+    static_cast<void>(ms);
   }
-  if (second_ != nullptr)
-    for (const auto& [i, bytes] : handed_back) {
-      second_outputs[i].resize(bytes.size());
-      PB_RETURN_IF_ERROR(second_->download(0, i, second_outputs[i]));
-    }
-  for (Contestant* c : both)
-    for (uint32_t set = 0; set < sets; ++set) PB_RETURN_IF_ERROR(c->release(set));
+  return {};
+}
+
+Result<plan::RunResult> TimingDevice::time_all(std::span<const device::Binding> arguments) {
+  PB_RETURN_IF_ERROR(prepare(arguments));
+  plan::RunResult result;
+  for (int launch = 0; launch < options_.launches; ++launch) {
+    PB_RETURN_IF_ERROR(time_one(launch, arguments, result.findings));
+    if (launch > 0) continue;
+    for (uint32_t i = 0; i < arguments.size(); ++i)
+      if (!arguments[i].read_only)
+        PB_RETURN_IF_ERROR(first_.download(kBase, i, arguments[i].bytes));
+  }
+  for (Contestant* c : {&first_, second_})
+    for (const uint32_t set : {kBase, kWarm})
+      if (c != nullptr) PB_RETURN_IF_ERROR(c->release(set));
   return result;
+}
+
+// The first launch also runs the base, untimed, whose outputs all timed ones are compared with.
+Result<void> TimingDevice::time_one(int launch, std::span<const device::Binding> arguments,
+                                    std::vector<plan::Finding>& findings) {
+  const int every = options_.end_to_end_every;
+  const bool host = every > 0 && launch % every == every - 1;
+  const device::cuda::Clone clone = moved(kTimed, arguments);
+  for (Contestant* c : {&first_, second_}) {
+    if (c != nullptr) PB_RETURN_IF_ERROR(c->clone(clone));
+  }
+  PB_RETURN_IF_ERROR(warm());
+  PB_RETURN_IF_ERROR(time_pair(host ? Timing::end_to_end : Timing::kernel));
+  if (launch == 0) {
+    PB_ASSIGN_OR_RETURN(const double ms, run(first_, kBase, Timing::none));
+    static_cast<void>(ms);
+  }
+  PB_ASSIGN_OR_RETURN(const std::vector<plan::Finding> found, first_.check(kTimed));
+  for (const plan::Finding& f : found)
+    if (launch == 0 || f.hazard == plan::HazardClass::fatal) findings.push_back(f);
+  PB_ASSIGN_OR_RETURN(const bool same, first_.equal(clone));
+  if (same)
+    ++equal;
+  else
+    PB_RETURN_IF_ERROR(keep_outputs(clone, arguments));
+  for (Contestant* c : {&first_, second_})
+    if (c != nullptr) PB_RETURN_IF_ERROR(c->release(kTimed));
+  return {};
+}
+
+Result<void> TimingDevice::keep_outputs(const device::cuda::Clone& clone,
+                                        std::span<const device::Binding> arguments) {
+  Outputs outputs;
+  for (uint32_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].read_only) continue;
+    std::vector<uint8_t>& bytes = outputs[i];
+    bytes.resize(arguments[i].bytes.size());
+    PB_RETURN_IF_ERROR(first_.download(kTimed, i, bytes));
+    if (i < clone.moves.size() && !bytes.empty())
+      std::rotate(bytes.begin(),
+                  bytes.begin() + static_cast<std::ptrdiff_t>(clone.moves[i] % bytes.size()),
+                  bytes.end());
+  }
+  others.push_back(std::move(outputs));
+  return {};
+}
+
+Result<plan::RunResult> FixedOutputs::replay(const plan::LaunchPlan&,
+                                             std::span<const device::Binding> arguments,
+                                             const plan::RunOptions&) {
+  for (const auto& [i, bytes] : outputs_)
+    std::copy(bytes.begin(), bytes.end(), arguments[i].bytes.begin());
+  return plan::RunResult();
+}
+
+Result<plan::RunResult> ContestantDevice::replay(const plan::LaunchPlan&,
+                                                 std::span<const device::Binding> arguments,
+                                                 const plan::RunOptions&) {
+  PB_RETURN_IF_ERROR(contestant_.upload(0, arguments));
+  PB_ASSIGN_OR_RETURN(const double ms, contestant_.run(0, Timing::kernel));
+  static_cast<void>(ms);
+  for (uint32_t i = 0; i < arguments.size(); ++i)
+    if (!arguments[i].read_only) PB_RETURN_IF_ERROR(contestant_.download(0, i, arguments[i].bytes));
+  PB_RETURN_IF_ERROR(contestant_.release(0));
+  return plan::RunResult();
 }
 
 double median(std::vector<double> values) {

@@ -4,10 +4,14 @@
 
 #include <cmath>
 
+#include "bench/admit/attention_models.h"
+#include "bench/gpu/attention_reference.h"
+#include "bench/gpu/reference.h"
 #include "bench/op/attention_inputs.h"
 #include "bench/op/attention_math.h"
 #include "bench/op/in_order.h"
 #include "bench/op/operation.h"
+#include "bench/pattern/attention.h"
 
 namespace ptxbench::bench {
 namespace {
@@ -38,6 +42,23 @@ Result<void> check_axes(const Definition& definition) {
   return {};
 }
 
+// `output`: of the operation, by its place there.
+Explanation explain_output(const Problem& p, std::span<const Tensor> outputs, size_t index,
+                           AttentionOutput output, std::span<const uint64_t> bad_tiles) {
+  const Sizes z = sizes_of(p.definition, p.axes);
+  AttentionView view;
+  view.inputs = p.inputs;
+  view.written = &outputs[index];
+  view.output = output;
+  view.batches = axis_value(p.axes, "B");
+  view.heads = axis_value(p.axes, "H");
+  view.s = z.s;
+  view.d = z.d;
+  view.scale = 1 / std::sqrt(static_cast<double>(z.d));
+  view.causal = z.causal;
+  return explain_attention(view, bad_tiles);
+}
+
 AttentionHead head_of(const Sizes& z) {
   AttentionHead head;
   head.queries = head.keys = z.s;
@@ -55,8 +76,55 @@ std::vector<double> matrix_of(const Tensor& tensor, size_t index, size_t size) {
   return values;
 }
 
+// Heads of all batches do not know of each other.
+Rotation turn_heads(const Definition& definition, const AxisValues& axes) {
+  return {sizes_of(definition, axes).heads,
+          std::vector<bool>(definition.inputs.size() + definition.outputs.size(), true)};
+}
+
 // LSE is compared head by head, as columns.
 OutputView column_per_head(const Sizes& z) { return {z.heads, z.s, 1}; }
+
+AttentionOnDevice on_device(const Sizes& z) {
+  AttentionOnDevice p;
+  p.heads = z.heads, p.s = z.s, p.d = z.d;
+  p.head = head_of(z);
+  return p;
+}
+
+template <class T>
+std::span<const T> words(const Tensor& tensor) {
+  return {reinterpret_cast<const T*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(T)};
+}
+
+Result<void> reference_on(device::Device& device, const Problem& p, const Sizes& z, int threads,
+                          const ReferenceSink& sink) {
+  return attend_on(device, on_device(z), words<uint16_t>(p.inputs[0]), words<uint16_t>(p.inputs[1]),
+                   words<uint16_t>(p.inputs[2]), [&](const AttentionHeads& heads) {
+                     const std::vector<double> noise =
+                         noise_of_heads(heads, head_of(z), threads, [&](int64_t i) {
+                           const size_t at = static_cast<size_t>(i);
+                           return std::pair(matrix_of(p.inputs[0], at, z.matrix()),
+                                            matrix_of(p.inputs[1], at, z.matrix()));
+                         });
+                     const int64_t row = heads.first * z.s, rows = heads.count * z.s;
+                     sink({0, row, rows, heads.o, heads.o_noise});
+                     sink({1, row, rows, heads.lse, noise});
+                   });
+}
+
+Result<void> gradient_on(device::Device& device, const Problem& p, const Sizes& z,
+                         const ReferenceSink& sink) {
+  const auto bf16 = [&](size_t i) { return words<uint16_t>(p.inputs[i]); };
+  const GradientInputs inputs{bf16(0), bf16(1), bf16(2),
+                              bf16(3), bf16(4), words<float>(p.inputs[5])};
+  return attend_backward_on(device, on_device(z), inputs, [&](const AttentionHeads& heads) {
+    const int64_t row = heads.first * z.s, rows = heads.count * z.s;
+    sink({0, row, rows, heads.dq, heads.dq_noise});
+    sink({1, row, rows, heads.dk, heads.dk_noise});
+    sink({2, row, rows, heads.dv, heads.dv_noise});
+  });
+}
 
 class Attention : public Operation {
  public:
@@ -71,6 +139,9 @@ class Attention : public Operation {
     const Sizes z = sizes_of(definition, axes);
     return 4 * scores(z) * static_cast<double>(z.d);
   }
+  Rotation rotation(const Definition& definition, const AxisValues& axes) const override {
+    return turn_heads(definition, axes);
+  }
   OutputView view(const Definition& definition, const AxisValues& axes,
                   size_t index) const override {
     return index == 1 ? column_per_head(sizes_of(definition, axes))
@@ -84,6 +155,8 @@ class Attention : public Operation {
 
   Result<void> reference(const Problem& p, int threads, const ReferenceSink& sink) const override {
     const Sizes z = sizes_of(p.definition, p.axes);
+    if (device::Device* device = ReferenceOnDevice::current())
+      return reference_on(*device, p, z, threads, sink);
     return in_order<AttentionResult>(
         z.heads, threads,
         [&](int64_t index, int each) {
@@ -102,6 +175,16 @@ class Attention : public Operation {
           sink({1, index * z.s, z.s, r.lse, r.lse_noise});
         });
   }
+
+  Explanation explain(const Problem& p, std::span<const Tensor> outputs, size_t index,
+                      std::span<const uint64_t> bad_tiles) const override {
+    constexpr AttentionOutput kOutputs[] = {AttentionOutput::o, AttentionOutput::lse};
+    return explain_output(p, outputs, index, kOutputs[index], bad_tiles);
+  }
+
+  admit::Battery battery(const Definition& definition) const override {
+    return admit::attention_battery(definition);
+  }
 };
 
 class AttentionBackward : public Operation {
@@ -118,6 +201,10 @@ class AttentionBackward : public Operation {
   double flop(const Definition& definition, const AxisValues& axes) const override {
     const Sizes z = sizes_of(definition, axes);
     return 10 * scores(z) * static_cast<double>(z.d);
+  }
+
+  Rotation rotation(const Definition& definition, const AxisValues& axes) const override {
+    return turn_heads(definition, axes);
   }
 
   // O and L are what a right forward pass gives.
@@ -140,6 +227,8 @@ class AttentionBackward : public Operation {
 
   Result<void> reference(const Problem& p, int threads, const ReferenceSink& sink) const override {
     const Sizes z = sizes_of(p.definition, p.axes);
+    if (device::Device* device = ReferenceOnDevice::current())
+      return gradient_on(*device, p, z, sink);
     return in_order<AttentionGradient>(
         z.heads, threads,
         [&](int64_t index, int each) {
@@ -159,6 +248,17 @@ class AttentionBackward : public Operation {
           sink({1, index * z.s, z.s, g.dk, g.dk_noise});
           sink({2, index * z.s, z.s, g.dv, g.dv_noise});
         });
+  }
+
+  Explanation explain(const Problem& p, std::span<const Tensor> outputs, size_t index,
+                      std::span<const uint64_t> bad_tiles) const override {
+    constexpr AttentionOutput kOutputs[] = {AttentionOutput::dq, AttentionOutput::dk,
+                                            AttentionOutput::dv};
+    return explain_output(p, outputs, index, kOutputs[index], bad_tiles);
+  }
+
+  admit::Battery battery(const Definition& definition) const override {
+    return admit::attention_backward_battery(definition);
   }
 };
 

@@ -36,20 +36,21 @@ void scale_groups(Tensor& tensor, size_t index, const Seed& seed) {
   }
 }
 
-Distribution for_scores(Distribution distribution) {
+}  // namespace
+
+Distribution score_distribution(Distribution distribution) {
   const bool unfit =
       distribution == Distribution::scaled || distribution == Distribution::tail_heavy;
   return unfit ? Distribution::normal : distribution;
 }
-
-}  // namespace
 
 Result<std::vector<Tensor>> attention_inputs(const Definition& definition, const AxisValues& axes,
                                              const Seed& seed, int threads,
                                              Distribution distribution, bool small_columns) {
   std::vector<Tensor> tensors;
   for (const TensorSpec& spec : definition.inputs) {
-    const Distribution own = is_score_side(spec.name) ? for_scores(distribution) : distribution;
+    const Distribution own =
+        is_score_side(spec.name) ? score_distribution(distribution) : distribution;
     PB_ASSIGN_OR_RETURN(Tensor tensor, make_input(spec, axes, tensors.size(), seed, threads, own));
     if (spec.name == "Q")
       multiply(tensor, 0, tensor.bytes.size() / numeric::dtype_size(tensor.type), kQueryScale);

@@ -6,6 +6,10 @@
 
 namespace ptxbench::bench {
 
+// What Q and K are drawn from where a distribution of their own would make all scores small
+// (scaled) or softmax one-hot (heavy tails).
+Distribution score_distribution(Distribution distribution);
+
 // Of all inputs in definition order. Q is drawn at twice the width. Where a distribution of its own
 // would make all scores small (scaled) or softmax one-hot (heavy tails), Q and K are kept moderate
 // and V has the distribution alone. In every head one group of 16 columns of V and of dO is scaled

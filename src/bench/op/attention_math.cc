@@ -105,20 +105,13 @@ Result<AttentionResult> attend(const AttentionHead& h, int threads) {
   result.o.resize(size);
   result.o_noise.resize(size);
   result.lse.resize(static_cast<size_t>(h.queries));
-  result.lse_noise.resize(static_cast<size_t>(h.queries));
   const std::vector<double> v2 = squared(h.v);
-  const double largest_k = largest_row_norm(h.k, h.d), variance = operand_variance(h);
+  const double variance = operand_variance(h);
   for (int64_t first = 0; first < h.queries; first += kBlockRows) {
     PB_ASSIGN_OR_RETURN(Block block, scores_of(h, first, threads));
-    for (int64_t r = 0; r < block.rows; ++r) {
-      const size_t row = static_cast<size_t>(first + r);
-      result.lse[row] = softmax(block.scores.data() + r * block.keys, block.keys);
-      const double size = 1 + std::abs(std::isfinite(result.lse[row]) ? result.lse[row] : 0) +
-                          norm(&h.q[row * static_cast<size_t>(h.d)], h.d) * largest_k * h.scale;
-      const double error =
-          h.score_error * size + kSumError * std::sqrt(static_cast<double>(h.visible(first + r)));
-      result.lse_noise[row] = error * error;
-    }
+    for (int64_t r = 0; r < block.rows; ++r)
+      result.lse[static_cast<size_t>(first + r)] =
+          softmax(block.scores.data() + r * block.keys, block.keys);
     if (block.keys == 0) continue;
     const size_t at = static_cast<size_t>(first * h.d_v);
     PB_RETURN_IF_ERROR(dgemm({false, false, block.rows, h.d_v, block.keys, block.scores.data(),
@@ -132,7 +125,21 @@ Result<AttentionResult> attend(const AttentionHead& h, int threads) {
                              threads));
   }
   add_output_rounding(h, result.o, 1, result.o_noise);
+  result.lse_noise = lse_noise(h, result.lse);
   return result;
+}
+
+std::vector<double> lse_noise(const AttentionHead& h, std::span<const double> lse) {
+  std::vector<double> noise(lse.size());
+  const double largest_k = largest_row_norm(h.k, h.d);
+  for (size_t row = 0; row < lse.size(); ++row) {
+    const double size = 1 + std::abs(std::isfinite(lse[row]) ? lse[row] : 0) +
+                        norm(&h.q[row * static_cast<size_t>(h.d)], h.d) * largest_k * h.scale;
+    const double keys = static_cast<double>(h.visible(static_cast<int64_t>(row)));
+    const double error = h.score_error * size + kSumError * std::sqrt(keys);
+    noise[row] = error * error;
+  }
+  return noise;
 }
 
 Result<AttentionGradient> attend_backward(const AttentionHead& h, std::span<const double> o,

@@ -47,6 +47,9 @@ struct AttentionResult {
 // Error "no-blas".
 Result<AttentionResult> attend(const AttentionHead& head, int threads);
 
+// Variance of honest rounding of `lse` [queries]. Reads q, k and the sizes of the head alone.
+std::vector<double> lse_noise(const AttentionHead& head, std::span<const double> lse);
+
 struct AttentionGradient {
   std::vector<double> dq, dk, dv;                    // shapes of q, k, v
   std::vector<double> dq_noise, dk_noise, dv_noise;  // the same

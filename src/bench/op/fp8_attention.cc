@@ -3,14 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "bench/admit/fp8_attention_models.h"
+#include "bench/gpu/attention_reference.h"
+#include "bench/gpu/reference.h"
 #include "bench/op/attention_inputs.h"
 #include "bench/op/attention_math.h"
 #include "bench/op/fp8_quantize.h"
 #include "bench/op/in_order.h"
 #include "bench/op/operation.h"
+#include "numeric/float_formats.h"
 
 namespace ptxbench::bench {
 namespace {
@@ -18,8 +24,9 @@ namespace {
 // Distance of the smallest e4m3 numbers. P is at most 1 before it is rounded; kernels that scale
 // it up to use the whole range do better, but need not.
 constexpr double kE4m3Unit = 0x1p-9;
-// Products of scores are cut at 2^-13 of the largest by the tensor core of sm_90.
-constexpr double kFp8ScoreError = 0x1p-13;
+// The tensor core of sm_90 cuts sums of FP8 products at 2^-13 of the largest term, after every 32;
+// where all have one sign the cuts add up.
+double score_error(int64_t d) { return 0x1p-13 * std::max(1.0, static_cast<double>(d) / 64); }
 
 class Fp8Attention : public Operation {
  public:
@@ -77,6 +84,10 @@ class Fp8Attention : public Operation {
     return made;
   }
 
+  Rotation rotation(const Definition&, const AxisValues& axes) const override {
+    return {heads(axes), {true, true, true, false, false, false, true, true}};
+  }
+
   Result<void> reference(const Problem& p, int threads, const ReferenceSink& sink) const override {
     const int64_t s = axis_value(p.axes, "L"), d = axis_value(p.axes, "D");
     const auto matrix = [&](size_t input, int64_t head) {
@@ -88,17 +99,23 @@ class Fp8Attention : public Operation {
       for (double& x : values) x *= static_cast<double>(descale);
       return values;
     };
+    AttentionHead common;
+    common.queries = common.keys = s;
+    common.d = common.d_v = d;
+    common.scale = 1 / std::sqrt(static_cast<double>(d));
+    common.causal = causal(p.definition);
+    common.operand_bits = common.output_bits = 4;
+    common.operand_unit = common.output_unit = kE4m3Unit;
+    common.score_error = score_error(d);
+    if (device::Device* device = ReferenceOnDevice::current()) {
+      return reference_on(*device, p, common, threads, sink, [&](int64_t head) {
+        return std::pair(matrix(0, head), matrix(1, head));
+      });
+    }
     return in_order<AttentionResult>(
         heads(p.axes), threads,
         [&](int64_t index, int each) {
-          AttentionHead head;
-          head.queries = head.keys = s;
-          head.d = head.d_v = d;
-          head.scale = 1 / std::sqrt(static_cast<double>(d));
-          head.causal = causal(p.definition);
-          head.operand_bits = head.output_bits = 4;
-          head.operand_unit = head.output_unit = kE4m3Unit;
-          head.score_error = kFp8ScoreError;
+          AttentionHead head = common;
           const std::vector<double> q = matrix(0, index), k = matrix(1, index),
                                     v = matrix(2, index);
           head.q = q;
@@ -112,7 +129,45 @@ class Fp8Attention : public Operation {
         });
   }
 
+  admit::Battery battery(const Definition& definition) const override {
+    return admit::fp8_attention_battery(definition);
+  }
+
  private:
+  // Elements of e4m3 are exact in bf16; the descales go into the factors.
+  template <class Matrices>
+  static Result<void> reference_on(device::Device& device, const Problem& p,
+                                   const AttentionHead& head, int threads,
+                                   const ReferenceSink& sink, const Matrices& qk) {
+    std::vector<std::vector<uint16_t>> bf16;
+    double descale[3];
+    for (size_t i = 0; i < 3; ++i) {
+      float factor;
+      std::memcpy(&factor, p.inputs[3 + i].bytes.data(), 4);
+      descale[i] = static_cast<double>(factor);
+      bf16.push_back(e4m3_as_bf16(p.inputs[i].bytes));
+    }
+    AttentionOnDevice problem;
+    problem.heads = heads(p.axes), problem.s = head.queries, problem.d = head.d;
+    problem.head = head;
+    problem.head.scale *= descale[0] * descale[1];
+    problem.value_factor = descale[2];
+    return attend_on(device, problem, bf16[0], bf16[1], bf16[2], [&](const AttentionHeads& part) {
+      const std::vector<double> noise = noise_of_heads(part, head, threads, qk);
+      const int64_t row = part.first * head.queries, rows = part.count * head.queries;
+      sink({0, row, rows, part.o, part.o_noise});
+      sink({1, row, rows, part.lse, noise});
+    });
+  }
+  static std::vector<uint16_t> e4m3_as_bf16(std::span<const uint8_t> bytes) {
+    std::array<uint16_t, 256> table;
+    for (size_t i = 0; i < table.size(); ++i)
+      table[i] = static_cast<uint16_t>(
+          std::bit_cast<uint32_t>(numeric::e4m3_to_float(static_cast<uint8_t>(i))) >> 16);
+    std::vector<uint16_t> words(bytes.size());
+    for (size_t i = 0; i < bytes.size(); ++i) words[i] = table[bytes[i]];
+    return words;
+  }
   static bool causal(const Definition& definition) { return has_tag(definition, "mask:causal"); }
   static int64_t heads(const AxisValues& axes) {
     return axis_value(axes, "B") * axis_value(axes, "H");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "bench/admit/fp8_gemm_models.h"
 #include "bench/op/fp8_gemm_math.h"
 #include "bench/op/fp8_quantize.h"
 #include "bench/op/operation.h"
@@ -93,12 +94,21 @@ class Fp8GemmOperation : public Operation {
     return tensors;
   }
 
+  // Rows of A with their scales, and of D.
+  Rotation rotation(const Definition&, const AxisValues& axes) const override {
+    return {axis_value(axes, "m"), {true, true, false, false, true}};
+  }
+
   Result<void> reference(const Problem& p, int threads, const ReferenceSink& sink) const override {
     return fp8_gemm_fp64(gemm_of(p), threads,
                          [&](int64_t first, int64_t count, std::span<const double> values,
                              std::span<const double> noise) {
                            sink({0, first, count, values, noise});
                          });
+  }
+
+  admit::Battery battery(const Definition& definition) const override {
+    return admit::fp8_gemm_battery(definition);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/blas.h"
+#include "bench/gpu/reference.h"
 #include "bench/op/operation.h"
 #include "numeric/float_formats.h"
 
@@ -55,6 +56,15 @@ double block_variance(double sum, double squares) {
 }  // namespace
 
 Result<void> fp8_gemm_fp64(const Fp8Gemm& gemm, int threads, const NoisyBlockSink& sink) {
+  if (device::Device* device = ReferenceOnDevice::current()) {
+    std::vector<double> d(static_cast<size_t>(gemm.m * gemm.n)), noise(d.size());
+    PB_RETURN_IF_ERROR(fp8_gemm_fp64_on(*device,
+                                        {gemm.m, gemm.n, gemm.k, gemm.scale_b_rows, gemm.a, gemm.b,
+                                         gemm.scale_a, gemm.scale_b, rounding_variance(8)},
+                                        d, noise));
+    sink(0, gemm.m, d, noise);
+    return {};
+  }
   const int64_t n = gemm.n, blocks = gemm.blocks();
   const int64_t rows = std::clamp<int64_t>(kElements / n / 16 * 16, 16, 1024);
   const double output_variance = rounding_variance(8);

@@ -30,6 +30,11 @@ class Gemm : public Operation {
     return flop;
   }
 
+  // Rows of A and of C.
+  Rotation rotation(const Definition&, const AxisValues& axes) const override {
+    return {axis_value(axes, "M"), {true, false, true}};
+  }
+
   Result<void> reference(const Problem& p, int threads, const ReferenceSink& sink) const override {
     return gemm_fp64(words(p.inputs[0]), words(p.inputs[1]), axis_value(p.axes, "M"),
                      axis_value(p.axes, "N"), axis_value(p.axes, "K"), threads,

@@ -15,9 +15,16 @@ namespace ptxbench::bench {
 namespace {
 
 const std::vector<const Operation*>& all_operations() {
-  static const std::vector<const Operation*> kAll = {
-      &gemm_operation(), &attention_operation(), &attention_backward_operation(),
-      &fp8_gemm_operation(), &fp8_attention_operation()};
+  static const std::vector<const Operation*> kAll = {&gemm_operation(),
+                                                     &attention_operation(),
+                                                     &attention_backward_operation(),
+                                                     &fp8_gemm_operation(),
+                                                     &fp8_attention_operation(),
+                                                     &gqa_paged_operation(),
+                                                     &gqa_ragged_operation(),
+                                                     &mla_paged_operation(),
+                                                     &mla_ragged_operation(),
+                                                     &gated_delta_rule_operation()};
   return kAll;
 }
 
@@ -62,6 +69,8 @@ OutputView Operation::view(const Definition& definition, const AxisValues& axes,
     (d + 2 == shape->size() ? view.rows : view.matrices) *= (*shape)[d];
   return view;
 }
+
+Rotation Operation::rotation(const Definition&, const AxisValues&) const { return {}; }
 
 Explanation Operation::explain(const Problem&, std::span<const Tensor>, size_t,
                                std::span<const uint64_t>) const {
@@ -130,8 +139,13 @@ Result<std::vector<Tensor>> right_outputs(const Operation& operation, const Prob
     const int64_t columns = operation.view(problem.definition, problem.axes, block.output).columns;
     uint8_t* to = tensor.bytes.data() +
                   static_cast<size_t>(block.first_row * columns) * numeric::dtype_size(type);
-    for (size_t i = 0; i < block.values.size(); ++i)
-      numeric::store_element(type, block.values[i], to + i * numeric::dtype_size(type));
+    constexpr size_t kPiece = 65536;
+    const size_t count = block.values.size();
+    parallel_for(static_cast<int64_t>((count + kPiece - 1) / kPiece), threads, [&](int64_t piece) {
+      const size_t begin = static_cast<size_t>(piece) * kPiece;
+      for (size_t i = begin; i < std::min(count, begin + kPiece); ++i)
+        numeric::store_element(type, block.values[i], to + i * numeric::dtype_size(type));
+    });
   }));
   return outputs;
 }

@@ -41,6 +41,14 @@ struct ReferenceBlock {
 };
 using ReferenceSink = std::function<void(const ReferenceBlock&)>;
 
+// Tensors that can be turned around without changing what is right: their leading dimensions are
+// `units` independent pieces, and moving pieces of all of them by one number moves the right
+// outputs likewise.
+struct Rotation {
+  int64_t units = 0;        // 0: nothing of the kind
+  std::vector<bool> moves;  // by argument, inputs first
+};
+
 class Operation {
  public:
   virtual ~Operation() = default;
@@ -58,6 +66,7 @@ class Operation {
   virtual OutputView view(const Definition& definition, const AxisValues& axes, size_t index) const;
   virtual Result<void> reference(const Problem& problem, int threads,
                                  const ReferenceSink& sink) const = 0;
+  virtual Rotation rotation(const Definition& definition, const AxisValues& axes) const;
   // Why output `index` is wrong; kind "" if nothing fits. `bad_tiles`: of Comparator::locate.
   virtual Explanation explain(const Problem& problem, std::span<const Tensor> outputs, size_t index,
                               std::span<const uint64_t> bad_tiles) const;
@@ -107,5 +116,10 @@ const Operation& attention_operation();
 const Operation& attention_backward_operation();
 const Operation& fp8_gemm_operation();
 const Operation& fp8_attention_operation();
+const Operation& gqa_paged_operation();
+const Operation& gqa_ragged_operation();
+const Operation& mla_paged_operation();
+const Operation& mla_ragged_operation();
+const Operation& gated_delta_rule_operation();
 
 }  // namespace ptxbench::bench

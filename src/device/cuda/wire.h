@@ -26,7 +26,8 @@ enum class Op : uint8_t {
   release,
   self_test,
   describe,
-  clone
+  clone,
+  compare
 };
 
 // A call of the driver that failed. Which of them are the candidate's doing says is_fault().
@@ -54,16 +55,25 @@ struct StateVariable {  // a module variable that device code can write
 };
 struct LoadPlan {
   std::vector<uint8_t> plan;
-  bool from_ptx = false;  // assemble the PTX even where the plan has machine code
+  bool from_ptx = false;     // assemble the PTX even where the plan has machine code
+  bool want_images = false;  // hand back the machine code that is loaded
   std::vector<StateVariable> state;
   // By step, of launches: where each parameter lies in Launch::params, by the PTX. The machine's
   // own parameter block need not be laid out so.
   std::vector<std::vector<uint32_t>> offsets;
 };
-struct LoadLibrary {    // a routine of a library instead of a plan
-  std::string routine;  // "cublaslt-bf16"
-  std::string path;     // of the library
-  int64_t m = 0, n = 0, k = 0;
+// A routine of a library instead of a plan; arguments are those of the task.
+//   cublaslt-bf16                        sizes M, N, K: A, B -> C
+//   cublaslt-fp8-1d2d, cublaslt-fp8-1d1d sizes M, N, K: A, SF_A, B, SF_B -> D (blocks of 128)
+//   cudnn-sdpa                           sizes B, H, S, D: Q, K, V -> O, LSE
+//   cudnn-sdpa-backward                  likewise: Q, K, V, O, dO, L -> dQ, dK, dV
+//   cudnn-sdpa-fp8                       likewise: Q, K, V, descale_q, descale_k, descale_v
+//                                        -> O, LSE
+struct LoadLibrary {
+  std::string routine;
+  std::string path;  // of the library
+  std::vector<int64_t> sizes;
+  bool causal = false;
 };
 struct KernelInfo {
   std::string name;
@@ -75,6 +85,7 @@ struct Loaded {
   std::string description;
   std::vector<KernelInfo> kernels;
   uint64_t state_bytes = 0;
+  std::vector<std::vector<uint8_t>> images;  // cubins by module, where the driver gives them
 };
 
 // One argument of one set; the first mention of a set makes it.
@@ -86,8 +97,15 @@ struct BufferSetup {
   uint64_t arena_at = 0;
   uint16_t pattern = 0;
 };
-struct Clone {  // all arguments of `set` as further buffers with the same contents
+// All arguments of `set` as further buffers: inputs with the contents of `from`, moved, byte i of
+// argument a to (i + moves[a]) modulo its size (without `moves` nothing is), outputs full of NaN.
+struct Clone {
   uint32_t set = 0, from = 0;
+  std::vector<uint64_t> moves;
+};
+// Bytes by argument that differ between `from`, moved likewise, and `set`; inputs are left out.
+struct Compared {
+  std::vector<uint64_t> differing;
 };
 
 enum class Timing : uint8_t {
@@ -195,13 +213,14 @@ PTXBENCH_WIRE(DeviceInfo, m.name, m.bus_id, m.emulated, m.driver_version, m.cc_m
               m.sm_count, m.l2_bytes, m.memory_bytes, m.clock_khz, m.memory_clock_khz, m.bus_bits,
               m.unmapped_guards)
 PTXBENCH_WIRE(StateVariable, m.module, m.name)
-PTXBENCH_WIRE(LoadPlan, m.plan, m.from_ptx, m.state, m.offsets)
-PTXBENCH_WIRE(LoadLibrary, m.routine, m.path, m.m, m.n, m.k)
+PTXBENCH_WIRE(LoadPlan, m.plan, m.from_ptx, m.want_images, m.state, m.offsets)
+PTXBENCH_WIRE(LoadLibrary, m.routine, m.path, m.sizes, m.causal)
 PTXBENCH_WIRE(KernelInfo, m.name, m.registers, m.local_bytes, m.static_shared, m.max_threads,
               m.resident_ctas)
-PTXBENCH_WIRE(Loaded, m.failure, m.description, m.kernels, m.state_bytes)
+PTXBENCH_WIRE(Loaded, m.failure, m.description, m.kernels, m.state_bytes, m.images)
 PTXBENCH_WIRE(BufferSetup, m.set, m.argument, m.bytes, m.read_only, m.upload, m.arena_at, m.pattern)
-PTXBENCH_WIRE(Clone, m.set, m.from)
+PTXBENCH_WIRE(Clone, m.set, m.from, m.moves)
+PTXBENCH_WIRE(Compared, m.differing)
 PTXBENCH_WIRE(Run, m.set, m.timing, m.cold, m.dirty)
 PTXBENCH_WIRE(Ran, m.failure, m.ms)
 PTXBENCH_WIRE(Damage, m.buffer, m.offset, m.bytes)

@@ -195,8 +195,9 @@ Result<Out> Worker::ask(Op op, const In& in, double seconds) {
   return unpack<Out>(answer.data(), answer.size());
 }
 
-Result<Loaded> Worker::load(const plan::LaunchPlan& plan, bool from_ptx) {
-  PB_ASSIGN_OR_RETURN(const LoadPlan request, load_request(plan, from_ptx));
+Result<Loaded> Worker::load(const plan::LaunchPlan& plan, bool from_ptx, bool want_images) {
+  PB_ASSIGN_OR_RETURN(LoadPlan request, load_request(plan, from_ptx));
+  request.want_images = want_images;
   return ask<Loaded>(Op::load_plan, request);
 }
 
@@ -223,10 +224,15 @@ Result<void> Worker::fill(uint32_t set, uint32_t argument, uint64_t bytes, uint1
   return {};
 }
 
-Result<void> Worker::clone(uint32_t set, uint32_t from) {
-  PB_ASSIGN_OR_RETURN(const SetId done, ask<SetId>(Op::clone, Clone{set, from}));
+Result<void> Worker::clone(const Clone& clone) {
+  PB_ASSIGN_OR_RETURN(const SetId done, ask<SetId>(Op::clone, clone));
   static_cast<void>(done);
   return {};
+}
+
+Result<std::vector<uint64_t>> Worker::compare(const Clone& clone) {
+  PB_ASSIGN_OR_RETURN(Compared compared, ask<Compared>(Op::compare, clone));
+  return std::move(compared.differing);
 }
 
 Result<Ran> Worker::run(const Run& run, double seconds) { return ask<Ran>(Op::run, run, seconds); }

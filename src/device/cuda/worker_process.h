@@ -34,15 +34,18 @@ class Worker {
   const DeviceInfo& info() const { return info_; }
 
   // Assembles and places everything. What the candidate did wrong is in Loaded::failure.
-  Result<Loaded> load(const plan::LaunchPlan& plan, bool from_ptx);
+  // `want_images`: the machine code comes back, too.
+  Result<Loaded> load(const plan::LaunchPlan& plan, bool from_ptx, bool want_images = false);
   Result<Loaded> load(const LoadLibrary& library);
   // What the program is by now; of a library, the algorithm chosen.
   Result<Loaded> describe();
   Result<void> upload(uint32_t set, uint32_t argument, std::span<const uint8_t> bytes,
                       bool read_only);
   Result<void> fill(uint32_t set, uint32_t argument, uint64_t bytes, uint16_t pattern);
-  // Further buffers with the contents that `from` has now.
-  Result<void> clone(uint32_t set, uint32_t from);
+  // Further buffers with the contents that `from` has now, moved as Clone says.
+  Result<void> clone(const Clone& clone);
+  // Bytes by argument in which outputs of `clone.set` differ from those of `clone.from`.
+  Result<std::vector<uint64_t>> compare(const Clone& clone);
   // Error "timeout" when `seconds` passed: the worker is dead then. Error "gpu-lost" when the
   // worker died by itself.
   Result<Ran> run(const Run& run, double seconds);

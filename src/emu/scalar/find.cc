@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "emu/scalar/level.h"
+#include "emu/scalar/video.h"
 #include "ptx/ast.h"
 
 namespace ptxbench::emu::scalar {
@@ -277,6 +278,21 @@ ScalarSpec find_integer_cvt(const Level& level, ModSet flags, Type to, Type from
   return spec;
 }
 
+// Whatever the types of a video instruction, its registers are words.
+ScalarSpec find_video(const Level& level, const ptx::Instruction& in,
+                      const std::array<LeafInfo, 8>& leaves, int count) {
+  ScalarSpec spec;
+  const VideoInstruction video = video_instruction(in);
+  if (video.sources == 0 || count != video.sources + 1 || !video_agrees(in, video.form))
+    return spec;
+  spec.leaves = static_cast<uint8_t>(count);
+  spec.destinations = 1;
+  for (int i = 0; i < count; ++i) spec.type[static_cast<size_t>(i)] = Type::u32;
+  spec.imm = video.form.pack();
+  if (operands_fit(spec, leaves, count)) spec.handler = level.video(in.op, video.sources);
+  return spec;
+}
+
 }  // namespace
 
 const Levels& available_levels() {
@@ -293,6 +309,7 @@ const Levels& available_levels() {
 
 ScalarSpec find(const Level& level, const ptx::Instruction& in,
                 const std::array<LeafInfo, 8>& leaves, int count) {
+  if (video_instruction(in).sources != 0) return find_video(level, in, leaves, count);
   ModSet flags = 0;
   if (count < 0 || count > 8 || in.mods->types.size() > 3 || !in.mods->spaces.empty() ||
       !collect(in.mods, flags)) {

@@ -14,6 +14,7 @@ struct Level {
                               uint64_t flags) = nullptr;
   Handler (*cvt_float_to_int)(int to_bytes, ptx::Type from, uint16_t extra,
                               uint64_t flags) = nullptr;
+  Handler (*video)(ptx::Op op, int sources) = nullptr;  // see level/video.h
 };
 inline constexpr uint16_t kSignedInteger = 0x80;  // in `extra`, beside a width in bits
 

@@ -60,6 +60,7 @@ LiveBackend::LiveBackend()
   options_.async = options().async;
   options_.threads = options().threads;
   options_.schedule = options().schedule;
+  options_.races = options().races;
   options_.print = [](const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
   };

@@ -56,6 +56,12 @@ namespace ptxbench::device::cuda {
   X(cuMemUnmap)                             \
   X(cuMemSetAccess)                         \
   X(cuMemGetAllocationGranularity)          \
+  X(cuMemHostRegister_v2)                   \
+  X(cuMemHostUnregister)                    \
+  X(cuLinkCreate_v2)                        \
+  X(cuLinkAddData_v2)                       \
+  X(cuLinkComplete)                         \
+  X(cuLinkDestroy)                          \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor)
 
 struct Driver {

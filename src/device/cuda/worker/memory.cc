@@ -140,12 +140,20 @@ Result<void> GuardedBuffer::map(uint64_t total) {
   code = driver.cuMemMap(block_, block_bytes_, 0, handle_, 0);
   if (code != CUDA_SUCCESS) return driver_error(driver, "cuMemMap", code);
   mapped_ = true;
-  CUmemAccessDesc access = {};
-  access.location = properties.location;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  code = driver.cuMemSetAccess(block_, block_bytes_, &access, 1);
+  code = set_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   if (code != CUDA_SUCCESS) return driver_error(driver, "cuMemSetAccess", code);
   return {};
+}
+
+CUresult GuardedBuffer::set_access(CUmemAccess_flags flags) const {
+  CUmemAccessDesc access = {};
+  access.location = page_properties(context_->device()).location;
+  access.flags = flags;
+  return context_->driver().cuMemSetAccess(block_, block_bytes_, &access, 1);
+}
+
+bool GuardedBuffer::protect() {
+  return mapped_ && set_access(CU_MEM_ACCESS_FLAGS_PROT_READ) == CUDA_SUCCESS;
 }
 
 Result<void> GuardedBuffer::allocate() {

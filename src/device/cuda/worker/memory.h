@@ -49,6 +49,9 @@ class GuardedBuffer {
   CUdeviceptr address() const { return at_; }
   uint64_t bytes() const { return bytes_; }
   const std::string& name() const { return name_; }
+  // From now on writing to the buffer or its guard zones faults, where the driver maps pages and
+  // knows read-only ones. Says whether it does.
+  bool protect();
   // Reads the guard zones; nothing if they are as they were made.
   Result<std::optional<Damage>> damage() const;
 
@@ -57,6 +60,7 @@ class GuardedBuffer {
       : context_(&context), name_(std::move(name)), bytes_(bytes) {}
   Result<void> allocate();
   Result<void> map(uint64_t total);
+  CUresult set_access(CUmemAccess_flags flags) const;
   Result<void> scan(CUdeviceptr from, uint64_t bytes, Damage& damage) const;
 
   const Context* context_;

@@ -33,7 +33,7 @@ class PlanProgram : public Program {
     offsets_ = request.offsets;
     offsets_.resize(plan_.steps.size());
     for (size_t m = 0; m < plan_.modules.size() && !loaded.failure; ++m)
-      loaded.failure = load_module(plan_.modules[m], request.from_ptx);
+      loaded.failure = load_module(plan_.modules[m], request, loaded);
     if (loaded.failure) return loaded;
     PB_RETURN_IF_ERROR(prepare_launches(loaded));
     if (loaded.failure) return loaded;
@@ -92,16 +92,44 @@ class PlanProgram : public Program {
   }
 
  private:
-  Failure load_module(const plan::Module& module, bool from_ptx) {
-    const bool assemble = from_ptx || module.cubin.empty();
+  // Assembles text apart from loading it, so that the machine code can be handed back; empty where
+  // the driver does not do that.
+  std::vector<uint8_t> assemble(const std::string& ptx) const {
+    std::vector<uint8_t> image;
+    if (driver_.emulated || driver_.cuLinkCreate_v2 == nullptr ||
+        driver_.cuLinkAddData_v2 == nullptr || driver_.cuLinkComplete == nullptr ||
+        driver_.cuLinkDestroy == nullptr)
+      return image;
+    CUlinkState link = nullptr;
+    if (driver_.cuLinkCreate_v2(0, nullptr, nullptr, &link) != CUDA_SUCCESS) return image;
+    void* cubin = nullptr;
+    size_t bytes = 0;
+    CUresult code = driver_.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, const_cast<char*>(ptx.c_str()),
+                                             ptx.size() + 1, "plan", 0, nullptr, nullptr);
+    if (code == CUDA_SUCCESS) code = driver_.cuLinkComplete(link, &cubin, &bytes);
+    if (code == CUDA_SUCCESS)
+      image.assign(static_cast<uint8_t*>(cubin), static_cast<uint8_t*>(cubin) + bytes);
+    driver_.cuLinkDestroy(link);
+    return image;
+  }
+
+  // Where images are wanted, what is loaded is the image handed back.
+  Failure load_module(const plan::Module& module, const LoadPlan& request, Loaded& loaded) {
+    const bool text = request.from_ptx || module.cubin.empty();
+    std::vector<uint8_t> machine_code;
+    if (!text)
+      machine_code = module.cubin;
+    else if (request.want_images)
+      machine_code = assemble(module.ptx);
     std::vector<char> log(16 << 10, '\0');
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
-    const void* image = assemble ? static_cast<const void*>(module.ptx.c_str())
-                                 : static_cast<const void*>(module.cubin.data());
+    const bool ready = !machine_code.empty();
+    const void* image = ready ? static_cast<const void*>(machine_code.data())
+                              : static_cast<const void*>(module.ptx.c_str());
     CUmodule handle = nullptr;
     const CUresult code =
-        driver_.cuModuleLoadDataEx(&handle, image, assemble ? 2 : 0, options, values);
+        driver_.cuModuleLoadDataEx(&handle, image, ready ? 0 : 2, options, values);
     if (code != CUDA_SUCCESS) {
       Failure failed = failure(driver_, "load", code);
       log.back() = '\0';
@@ -109,6 +137,7 @@ class PlanProgram : public Program {
       return failed;
     }
     modules_.push_back(handle);
+    if (request.want_images) loaded.images.push_back(std::move(machine_code));
     return {};
   }
 

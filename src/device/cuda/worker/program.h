@@ -28,18 +28,32 @@ struct LoadedProgram {
 };
 Result<LoadedProgram> load_plan(const Context& context, const LoadPlan& request);
 
-// `tune_on` are addresses of arguments on which algorithms are timed against each other.
+// A routine of a library. It offers several ways to do its work; tune() keeps the fastest.
 class LibraryProgram : public Program {
  public:
-  // Errors "unsupported" (unknown routine), "no-library", "infrastructure".
+  // Errors "unsupported" (unknown routine, a size that the library does not do), "no-library",
+  // "infrastructure".
   static Result<std::unique_ptr<LibraryProgram>> create(const Context& context,
                                                         const LoadLibrary& request);
+  Result<void> restore() override { return {}; }
+  Result<void> check(Checked&) override { return {}; }
   virtual std::string description() const = 0;
-  // Times the algorithms that the library offers and keeps the fastest. `before` runs ahead of
-  // each measurement (eviction of L2).
-  virtual Result<std::string> tune(std::span<const CUdeviceptr> arguments,
-                                   const std::function<Result<void>()>& before) = 0;
+  // Brings arguments into the layout that the library wants, enqueued ahead of what is timed.
+  virtual Failure arrange(std::span<const CUdeviceptr>) { return {}; }
+  // Times what is offered on these arguments. `before` runs ahead of each measurement (eviction of
+  // L2).
+  Result<void> tune(const Context& context, std::span<const CUdeviceptr> arguments,
+                    const std::function<Result<void>()>& before);
+
+ protected:
+  size_t offered_ = 0, chosen_ = 0;  // enqueue() takes the chosen one
 };
+
+// By library; each in a file of its own.
+Result<std::unique_ptr<LibraryProgram>> create_cublaslt(const Context& context,
+                                                        const LoadLibrary& request);
+Result<std::unique_ptr<LibraryProgram>> create_cudnn(const Context& context,
+                                                     const LoadLibrary& request);
 
 Failure failure(const Driver& driver, const char* stage, CUresult code, int step = -1);
 

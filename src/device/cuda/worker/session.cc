@@ -14,6 +14,7 @@
 namespace ptxbench::device::cuda {
 namespace {
 
+constexpr uint64_t kLeastPinned = uint64_t{16} << 20;
 constexpr uint64_t kLeastEviction = uint64_t{16} << 20;
 
 }  // namespace
@@ -25,8 +26,14 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& driver, int de
   return session;
 }
 
-Session::~Session() {
-  if (mapped_ != nullptr) munmap(mapped_, mapped_bytes_);
+Session::~Session() { unmap_arena(); }
+
+void Session::unmap_arena() {
+  if (mapped_ == nullptr) return;
+  if (pinned_) context_.driver().cuMemHostUnregister(mapped_);
+  pinned_ = false;
+  munmap(mapped_, mapped_bytes_);
+  mapped_ = nullptr;
 }
 
 Result<void> Session::prepare() {
@@ -38,6 +45,7 @@ Result<void> Session::prepare() {
   get(&empty_, "ptxbench_empty");
   get(&self_test_, "ptxbench_self_test");
   get(&dirty_, "ptxbench_dirty_shared");
+  get(&compare_, "ptxbench_count_differing");
   if (code == CUDA_SUCCESS) code = driver.cuEventCreate(&begin_, CU_EVENT_DEFAULT);
   if (code == CUDA_SUCCESS) code = driver.cuEventCreate(&end_, CU_EVENT_DEFAULT);
   if (code == CUDA_SUCCESS)
@@ -58,7 +66,7 @@ Result<uint8_t*> Session::arena(uint64_t at, uint64_t bytes) {
     struct stat info = {};
     if (fstat(arena_, &info) != 0 || static_cast<uint64_t>(info.st_size) < at + bytes)
       return Error{"infrastructure", "the shared memory is smaller than a message says"};
-    if (mapped_ != nullptr) munmap(mapped_, mapped_bytes_);
+    unmap_arena();
     mapped_bytes_ = static_cast<uint64_t>(info.st_size);
     void* where = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, arena_, 0);
     mapped_ = where == MAP_FAILED ? nullptr : static_cast<uint8_t*>(where);
@@ -66,12 +74,18 @@ Result<uint8_t*> Session::arena(uint64_t at, uint64_t bytes) {
       mapped_bytes_ = 0;
       return Error{"infrastructure", "the shared memory cannot be mapped"};
     }
+    // Page-locked memory is copied several times as fast; without it everything works, too.
+    const Driver& driver = context_.driver();
+    pinned_ = !driver.emulated && driver.cuMemHostRegister_v2 != nullptr &&
+              driver.cuMemHostUnregister != nullptr && mapped_bytes_ >= kLeastPinned &&
+              driver.cuMemHostRegister_v2(mapped_, mapped_bytes_, 0) == CUDA_SUCCESS;
   }
   return mapped_ + at;
 }
 
 Result<Loaded> Session::load(const LoadPlan& request) {
   library_ = nullptr;
+  program_.reset();  // its memory may be needed
   PB_ASSIGN_OR_RETURN(LoadedProgram program, load_plan(context_, request));
   program_ = std::move(program.program);
   return std::move(program.loaded);
@@ -97,7 +111,6 @@ Result<SetId> Session::set_up(const BufferSetup& request) {
   CUresult code = CUDA_SUCCESS;
   if (request.upload) {
     PB_ASSIGN_OR_RETURN(const uint8_t* from, arena(request.arena_at, request.bytes));
-    if (request.read_only) argument.hash = hash_hex(std::span<const uint8_t>(from, request.bytes));
     code = driver.cuMemcpyHtoDAsync_v2(argument.buffer.address(), from, request.bytes,
                                        context_.stream());
   } else {
@@ -106,29 +119,90 @@ Result<SetId> Session::set_up(const BufferSetup& request) {
   }
   if (code == CUDA_SUCCESS) code = context_.synchronize();
   if (code != CUDA_SUCCESS) return driver_error(driver, "filling a buffer", code);
+  if (request.read_only) {
+    std::span<const uint8_t> bytes;
+    if (request.upload) bytes = {mapped_ + request.arena_at, request.bytes};
+    PB_RETURN_IF_ERROR(guard_input(argument, bytes));
+  }
   sets_[request.set].erase(request.argument);
   sets_[request.set].emplace(request.argument, std::move(argument));
   return SetId{request.set};
 }
 
+// `moves` of an argument, valid or zero.
+uint64_t Session::move_of(const Clone& request, uint32_t argument, uint64_t bytes) {
+  return argument < request.moves.size() && bytes > 0 ? request.moves[argument] % bytes : 0;
+}
+
 Result<SetId> Session::clone(const Clone& request) {
   auto from = sets_.find(request.from);
   if (from == sets_.end()) return Error{"infrastructure", "no such set of buffers"};
+  const Driver& driver = context_.driver();
   Set set;
   for (const auto& [index, argument] : from->second) {
-    const uint64_t bytes = argument.buffer.bytes();
+    const uint64_t bytes = argument.buffer.bytes(), move = move_of(request, index, bytes);
     PB_ASSIGN_OR_RETURN(GuardedBuffer buffer,
                         GuardedBuffer::create(context_, argument.buffer.name(), bytes));
-    const CUresult code = context_.driver().cuMemcpyDtoDAsync_v2(
-        buffer.address(), argument.buffer.address(), bytes, context_.stream());
-    if (code != CUDA_SUCCESS) return driver_error(context_.driver(), "copying a buffer", code);
-    set.emplace(index, Argument{std::move(buffer), argument.read_only, argument.hash});
+    const CUdeviceptr source = argument.buffer.address(), to = buffer.address();
+    CUresult code = argument.read_only ? driver.cuMemcpyDtoDAsync_v2(
+                                             to + move, source, bytes - move, context_.stream())
+                                       : driver.cuMemsetD8Async(to, 0xff, bytes, context_.stream());
+    if (code == CUDA_SUCCESS && argument.read_only && move > 0)
+      code = driver.cuMemcpyDtoDAsync_v2(to, source + bytes - move, move, context_.stream());
+    if (code == CUDA_SUCCESS) code = context_.synchronize();
+    if (code != CUDA_SUCCESS) return driver_error(driver, "copying a buffer", code);
+    Argument copy{std::move(buffer), argument.read_only, ""};
+    if (copy.read_only) PB_RETURN_IF_ERROR(guard_input(copy, {}));
+    set.emplace(index, std::move(copy));
   }
-  if (const CUresult code = context_.synchronize(); code != CUDA_SUCCESS)
-    return driver_error(context_.driver(), "copying a buffer", code);
   sets_.erase(request.set);
   sets_.emplace(request.set, std::move(set));
   return SetId{request.set};
+}
+
+// An input that the driver does not map read-only is hashed instead. `bytes`: its contents, where
+// they are at hand.
+Result<void> Session::guard_input(Argument& argument, std::span<const uint8_t> bytes) {
+  if (argument.buffer.protect()) return {};
+  if (!bytes.empty() || argument.buffer.bytes() == 0) {
+    argument.hash = hash_hex(bytes);
+    return {};
+  }
+  PB_ASSIGN_OR_RETURN(argument.hash, hash_of(argument.buffer));
+  return {};
+}
+
+Result<std::string> Session::hash_of(const GuardedBuffer& buffer) {
+  std::vector<uint8_t> now(buffer.bytes());
+  CUresult code = context_.driver().cuMemcpyDtoHAsync_v2(now.data(), buffer.address(), now.size(),
+                                                         context_.stream());
+  if (code == CUDA_SUCCESS) code = context_.synchronize();
+  if (code != CUDA_SUCCESS) return driver_error(context_.driver(), "reading an input", code);
+  return hash_hex(std::span<const uint8_t>(now));
+}
+
+Result<Compared> Session::compare(const Clone& request) {
+  const auto from = sets_.find(request.from), set = sets_.find(request.set);
+  if (from == sets_.end() || set == sets_.end())
+    return Error{"infrastructure", "no such set of buffers"};
+  const Driver& driver = context_.driver();
+  Compared out;
+  for (const auto& [index, argument] : from->second) {
+    out.differing.push_back(0);
+    const auto other = set->second.find(index);
+    if (argument.read_only || other == set->second.end()) continue;
+    CUdeviceptr a = argument.buffer.address(), b = other->second.buffer.address();
+    uint64_t bytes = argument.buffer.bytes(), move = move_of(request, index, bytes);
+    void* args[] = {&a, &b, &bytes, &move, &scratch_};
+    CUresult code = driver.cuMemsetD32Async(scratch_, 0, 2, context_.stream());
+    if (Failure failed = launch(compare_, 1024, 256, 0, args))
+      return Error{"gpu-fault", "comparing outputs: " + failed.what};
+    if (code == CUDA_SUCCESS)
+      code = driver.cuMemcpyDtoHAsync_v2(&out.differing.back(), scratch_, 8, context_.stream());
+    if (code == CUDA_SUCCESS) code = context_.synchronize();
+    if (code != CUDA_SUCCESS) return driver_error(driver, "comparing outputs", code);
+  }
+  return out;
 }
 
 Result<std::vector<CUdeviceptr>> Session::addresses(uint32_t set) {
@@ -179,15 +253,16 @@ Result<Ran> Session::run(const Run& request) {
   const Driver& driver = context_.driver();
   PB_ASSIGN_OR_RETURN(const std::vector<CUdeviceptr> arguments, addresses(request.set));
   if (library_ != nullptr && !tuned_ && request.timing != Timing::none) {
-    PB_ASSIGN_OR_RETURN(const std::string chosen,
-                        library_->tune(arguments, [&] { return evict(); }));
+    PB_RETURN_IF_ERROR(library_->tune(context_, arguments, [&] { return evict(); }));
     tuned_ = true;
   }
   PB_RETURN_IF_ERROR(program_->restore());
+  Ran ran;
+  if (library_ != nullptr) ran.failure = library_->arrange(arguments);
+  if (ran.failure) return ran;
   if (request.dirty) PB_RETURN_IF_ERROR(dirty_shared());
   if (request.cold) PB_RETURN_IF_ERROR(evict());
   if (request.timing == Timing::end_to_end) context_.synchronize();
-  Ran ran;
   const auto start = std::chrono::steady_clock::now();
   driver.cuEventRecord(begin_, context_.stream());
   ran.failure = program_->enqueue(arguments);
@@ -212,13 +287,8 @@ Result<Checked> Session::check(const SetId& request) {
     PB_ASSIGN_OR_RETURN(std::optional<Damage> damage, argument.buffer.damage());
     if (damage) checked.guards.push_back(*damage);
     if (!argument.read_only || argument.hash.empty()) continue;
-    std::vector<uint8_t> now(argument.buffer.bytes());
-    CUresult code = context_.driver().cuMemcpyDtoHAsync_v2(now.data(), argument.buffer.address(),
-                                                           now.size(), context_.stream());
-    if (code == CUDA_SUCCESS) code = context_.synchronize();
-    if (code != CUDA_SUCCESS) return driver_error(context_.driver(), "reading an input", code);
-    if (hash_hex(std::span<const uint8_t>(now)) != argument.hash)
-      checked.changed_inputs.push_back(index);
+    PB_ASSIGN_OR_RETURN(const std::string now, hash_of(argument.buffer));
+    if (now != argument.hash) checked.changed_inputs.push_back(index);
   }
   if (program_) PB_RETURN_IF_ERROR(program_->check(checked));
   return checked;
@@ -300,6 +370,8 @@ Result<std::vector<uint8_t>> Session::answer(const std::vector<uint8_t>& request
           [&](const BufferSetup& in) { return set_up(in); });
     case Op::clone:
       return serve.template operator()<Clone>([&](const Clone& in) { return clone(in); });
+    case Op::compare:
+      return serve.template operator()<Clone>([&](const Clone& in) { return compare(in); });
     case Op::run:
       return serve.template operator()<Run>([&](const Run& in) { return run(in); });
     case Op::check:

@@ -22,7 +22,7 @@ class Session {
   struct Argument {
     GuardedBuffer buffer;
     bool read_only = false;
-    std::string hash;  // of an input, as uploaded
+    std::string hash;  // of an input that is not mapped read-only
   };
   using Set = std::map<uint32_t, Argument>;
 
@@ -32,12 +32,17 @@ class Session {
   Result<Loaded> load(const LoadLibrary& request);
   Result<SetId> set_up(const BufferSetup& request);
   Result<SetId> clone(const Clone& request);
+  Result<Compared> compare(const Clone& request);
   Result<Ran> run(const Run& request);
   Result<Checked> check(const SetId& request);
   Result<SetId> download(const Download& request);
   Result<SelfTest> self_test();
 
+  static uint64_t move_of(const Clone& request, uint32_t argument, uint64_t bytes);
+  Result<void> guard_input(Argument& argument, std::span<const uint8_t> bytes);
+  Result<std::string> hash_of(const GuardedBuffer& buffer);
   Result<uint8_t*> arena(uint64_t at, uint64_t bytes);
+  void unmap_arena();
   Result<void> dirty_shared();
   Result<void> evict();
   Result<std::vector<CUdeviceptr>> addresses(uint32_t set);
@@ -47,8 +52,9 @@ class Session {
   int arena_ = -1;
   uint8_t* mapped_ = nullptr;
   uint64_t mapped_bytes_ = 0;
+  bool pinned_ = false;  // the arena is page-locked
   CUmodule builtin_ = nullptr;
-  CUfunction empty_ = nullptr, self_test_ = nullptr, dirty_ = nullptr;
+  CUfunction empty_ = nullptr, self_test_ = nullptr, dirty_ = nullptr, compare_ = nullptr;
   CUevent begin_ = nullptr, end_ = nullptr;
   CUdeviceptr scratch_ = 0;  // written to evict L2
   uint64_t scratch_bytes_ = 0;

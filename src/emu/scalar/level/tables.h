@@ -15,6 +15,5 @@ Rows select_rows();
 Rows cvt_rows();
 Rows approx_rows();
 Rows warp_rows();
-Rows video_rows();
 
 }  // namespace ptxbench::emu::scalar::PTXBENCH_LEVEL

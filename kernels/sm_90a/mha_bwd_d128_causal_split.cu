@@ -1,4 +1,4 @@
-// The deterministic variant: two runs give the same bits.
+// Two kernels, deterministic: two runs give the same bits.
 #include "mha_bwd.cuh"
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, (ptxbench::candidate::run_backward<128, true, true>));
