@@ -221,7 +221,8 @@ class Trial {
       *kept_ = KeptWork();
       PB_ASSIGN_OR_RETURN(kept_->inputs, operation_->inputs(request_.task.definition, request_.axes,
                                                             seed_, threads_, Distribution::mixed));
-      PB_RETURN_IF_ERROR(apply_sources(request_.inputs, kept_->inputs));
+      // The folder's own operation has read its blobs already.
+      if (!user_) PB_RETURN_IF_ERROR(apply_sources(request_.inputs, kept_->inputs));
       for (const Tensor& input : kept_->inputs)
         kept_->hashes.push_back(hash_hex(std::span<const uint8_t>(input.bytes)));
       kept_->seed = seed_;

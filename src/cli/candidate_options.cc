@@ -8,6 +8,7 @@
 #include "base/stopwatch.h"
 #include "bench/op/operation.h"
 #include "bench/trace.h"
+#include "cli/progress.h"
 
 namespace ptxbench::cli {
 namespace {
@@ -167,6 +168,18 @@ Result<bench::EvalRequest> make_request(const CandidateOptions& options) {
                              options.task));
   request.extract_ms = watch.ms();
   return request;
+}
+
+Result<bench::Recording> record_with_progress(const CandidateOptions& options,
+                                              bench::EvalRequest& request) {
+  Progress progress(options.quiet);
+  request.progress = [&](const std::string& what, double fraction) {
+    progress.show(what, fraction);
+  };
+  auto device = device::make_emu_device(request.device_profile);
+  auto recording = bench::compile_and_record(request, bench::real_services(*device));
+  request.progress = nullptr;
+  return recording;
 }
 
 }  // namespace ptxbench::cli

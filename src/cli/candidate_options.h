@@ -28,6 +28,11 @@ Result<std::optional<bench::Seed>> apply_trace(CandidateOptions& options);
 // for that size. Errors are for the user ("usage", "not-found", "bad-task", ...).
 Result<bench::EvalRequest> make_request(const CandidateOptions& options);
 
+// compile_and_record() on the emulator's device, with progress on stderr unless the options say
+// --quiet.
+Result<bench::Recording> record_with_progress(const CandidateOptions& options,
+                                              bench::EvalRequest& request);
+
 // The number of the GPU that "cuda" or "cuda:N" means.
 std::optional<int> gpu_index(const std::string& device);
 

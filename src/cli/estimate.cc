@@ -9,7 +9,6 @@
 #include "cli/candidate_options.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/verdict_text.h"
 
 namespace ptxbench::cli {
@@ -25,14 +24,7 @@ Result<bench::Recording> get_plan(const EstimateOptions& options, bench::EvalReq
     recording.plan = request.extraction.candidate.plan;
     return recording;
   }
-  Progress progress(options.quiet);
-  request.progress = [&](const std::string& what, double fraction) {
-    progress.show(what, fraction);
-  };
-  auto device = device::make_emu_device(request.device_profile);
-  auto recording = bench::compile_and_record(request, bench::real_services(*device));
-  request.progress = nullptr;
-  return recording;
+  return record_with_progress(options, request);
 }
 
 int estimate(const EstimateOptions& options) {

@@ -8,7 +8,6 @@
 #include "cli/candidate_options.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/verdict_text.h"
 
 namespace ptxbench::cli {
@@ -22,14 +21,7 @@ Result<bench::Recording> record_candidate(const RecordOptions& options,
                                           bench::EvalRequest& request) {
   if (request.extraction.ok && request.extraction.candidate.kind == bench::Candidate::Kind::plan)
     return Error{"usage", options.file + " is a plan already"};
-  Progress progress(options.quiet);
-  request.progress = [&](const std::string& what, double fraction) {
-    progress.show(what, fraction);
-  };
-  auto device = device::make_emu_device(request.device_profile);
-  auto recording = bench::compile_and_record(request, bench::real_services(*device));
-  request.progress = nullptr;
-  return recording;
+  return record_with_progress(options, request);
 }
 
 int record(const RecordOptions& options) {
