@@ -247,7 +247,8 @@ void add_inspect(CLI::App& app, int& exit_code) {
       ->required();
   command->add_option("--arch", options->arch, "Target architecture for a .cu")
       ->capture_default_str();
-  command->add_option("--json", options->json, "Write JSON to FILE (-: stdout only)");
+  command->add_option("--json", options->json, "Write JSON to FILE (-: stdout only)")
+      ->check(CLI::Validator(check_output_file, "FILE"));
   command->add_flag("--trust", options->trust, "Compile without a sandbox where none works");
   command->callback([options, &exit_code] { exit_code = inspect(*options); });
 }

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "base/interrupt.h"
+#include "bench/task.h"
 #include "cli/commands.h"
 
 namespace ptxbench::cli {
@@ -51,6 +53,14 @@ int main(int argc, char** argv) {
   cli::add_runs(app, exit_code);
   app.footer("Exit codes: 0 done, 1 the candidate fell short, 2 usage or infrastructure error.");
   try {
+    // The parser would only say that a subcommand is missing.
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands(nullptr))
+      names.push_back(command->get_name());
+    if (argc > 1 && argv[1][0] != '-' && std::count(names.begin(), names.end(), argv[1]) == 0)
+      return cli::fail(
+          Error{"usage", fmt::format("unknown command '{}'; nearest: {} (see --help)", argv[1],
+                                     bench::nearest_names(argv[1], names, 1).at(0))});
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version

@@ -4,6 +4,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 
 #include "base/files.h"
 #include "base/interrupt.h"
@@ -35,6 +37,20 @@ Result<void> write_document(const std::string& path, const std::string& text) {
 
 Result<void> write_json(const std::string& path, const nlohmann::json& document) {
   return write_document(path, dump_json(document) + "\n");
+}
+
+std::string check_output_file(std::string& path) {
+  if (path == "-") return "";
+  std::error_code ignored;
+  const std::filesystem::path file = path, parent = file.parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  if (path.empty()) return "the name of the file to write is empty";
+  if (std::filesystem::is_directory(file, ignored)) return path + " is a folder";
+  if (!std::filesystem::is_directory(folder, ignored))
+    return "cannot write " + path + ": there is no folder " + folder;
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    return "cannot write " + path + ": " + std::strerror(errno);
+  return "";
 }
 
 std::string grouped(uint64_t value) {

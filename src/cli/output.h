@@ -29,6 +29,9 @@ Result<void> write_json(const std::string& path, const nlohmann::json& document)
 // The same for a document made already, with its last line feed.
 Result<void> write_document(const std::string& path, const std::string& text);
 
+// For the option parser, before any work is done: why FILE ("-": stdout) cannot be written, or "".
+std::string check_output_file(std::string& path);
+
 // 1234567 as "1,234,567".
 std::string grouped(uint64_t value);
 

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/subprocess.h"
 #include "base/temp_dir.h"
+#include "evaluation.h"
 
 namespace ptxbench {
 namespace {
@@ -22,6 +23,11 @@ class Cli : public ::testing::Test {
     ProcessSpec spec;
     spec.argv = {kBinary.string()};
     spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
+    const auto has = [&](const char* option) {
+      return std::count(arguments.begin(), arguments.end(), option) != 0;
+    };
+    if (!arguments.empty() && arguments[0] == "eval" && !has("--seed") && !has("--from-trace"))
+      spec.argv.insert(spec.argv.end(), {"--seed", test_seed()});
     spec.environment = environment();
     spec.wall_s = wall_s;
     auto result = run_process(spec);
@@ -110,7 +116,7 @@ TEST_F(Cli, DoctorAndTasks) {
 
 TEST_F(Cli, WrongUsage) {
   expect_refused({}, "subcommand");
-  expect_refused({"frobnicate"}, "");
+  expect_refused({"evil", "--task", "x"}, "unknown command 'evil'; nearest: eval");
   expect_refused({"eval"}, "");
   expect_refused({"eval", "--task", "gemm_n7168_k5120"}, "FILE");
   expect_refused({"tasks", "show", "gemm_n7168_k512"}, "gemm_n7168_k5120");
@@ -120,6 +126,14 @@ TEST_F(Cli, WrongUsage) {
     more.insert(more.begin(), {"eval", good});
     return more;
   };
+  // Where the answer cannot go is said before the work, not after it.
+  const std::string nowhere = (folder_.path() / "nowhere/v.json").string();
+  expect_refused(eval({"--task", "gemm_n7168_k5120", "--json", nowhere}), "there is no folder");
+  expect_refused(eval({"--task", "gemm_n7168_k5120", "--trace", folder_.path().string()}),
+                 "is a folder");
+  expect_refused({"doctor", "--json", nowhere}, "there is no folder");
+  expect_refused({"tasks", "list", "--json", nowhere}, "there is no folder");
+  expect_refused({"emulate", "--json", nowhere, "--", "/bin/true"}, "there is no folder");
   expect_refused(eval({"--task", "nothing_like_it"}), "nearest");
   expect_refused(eval({"--task", "gemm_n7168_k5120", "--axes", "M=0"}), "out of range");
   expect_refused(eval({"--task", "gemm_n7168_k5120", "--axes", "M=999999999999999"}), "range");

@@ -4,10 +4,7 @@
 
 #include <set>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/subprocess.h"
-#include "base/temp_dir.h"
+#include "evaluation.h"
 #include "json_schema.h"
 
 namespace ptxbench {
@@ -31,32 +28,11 @@ class Examples : public ::testing::TestWithParam<Json> {
  protected:
   Json evaluate(const std::string& threads, const std::string& async) {
     const Json document = expectations();
-    TempDir folder = TempDir::create("examples").take();
-    const std::string json = (folder.path() / "verdict.json").string();
-    ProcessSpec spec;
-    spec.argv = {std::string(PTXBENCH_BUILD_DIR) + "/bin/ptxbench",
-                 "eval",
-                 (kExamples / GetParam()["file"].get<std::string>()).string(),
-                 "--task",
-                 document["task"].get<std::string>(),
-                 "--workload",
-                 document["workload"].get<std::string>(),
-                 "--threads",
-                 threads,
-                 "--async",
-                 async,
-                 "--quiet",
-                 "--json",
-                 json};
-    spec.wall_s = 120;
-    auto result = run_process(spec);
-    EXPECT_TRUE(result.ok() && result->signal == 0);
-    EXPECT_NE(result->exit_code, 2) << result->err;
-    EXPECT_EQ(result->exit_code, GetParam()["level"].get<int>() >= 5 ? 0 : 1) << result->out;
-    auto text = read_file(json);
-    EXPECT_TRUE(text.ok());
-    if (!text.ok()) return Json::object();
-    const Json verdict = parse_json(*text).take();
+    const auto [exit_code, out, err, verdict] = ptxbench::evaluate(
+        kExamples / GetParam()["file"].get<std::string>(), document["task"],
+        {"--workload", document["workload"], "--threads", threads, "--async", async});
+    EXPECT_NE(exit_code, 2) << err;
+    EXPECT_EQ(exit_code, GetParam()["level"].get<int>() >= 5 ? 0 : 1) << out;
     for (const std::string& error : schema().errors(verdict, "verdict")) ADD_FAILURE() << error;
     return verdict;
   }

@@ -1,10 +1,7 @@
 // An FP8 task computed in bf16: right values by the wrong means.
 #include <gtest/gtest.h>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/subprocess.h"
-#include "base/temp_dir.h"
+#include "evaluation.h"
 
 namespace ptxbench {
 namespace {
@@ -57,27 +54,10 @@ TEST(Fp8Gemm, ComputedInBf16IsLevel4) {
                          {"spec", {{"language", "cuda"}, {"entry_point", "main.cu::run"}}},
                          {"sources", sources}};
   TempDir folder = TempDir::create("fp8").take();
-  const std::string candidate = (folder.path() / "upcast.json").string(),
-                    json = (folder.path() / "verdict.json").string();
+  const std::filesystem::path candidate = folder.path() / "upcast.json";
   ASSERT_TRUE(write_file_atomically(candidate, dump_json(solution)).ok());
-  ProcessSpec spec;
-  spec.argv = {std::string(PTXBENCH_BUILD_DIR) + "/bin/ptxbench",
-               "eval",
-               candidate,
-               "--task",
-               task,
-               "--workload",
-               "smoke",
-               "--quiet",
-               "--json",
-               json};
-  spec.wall_s = 300;
-  const auto result = run_process(spec);
-  ASSERT_TRUE(result.ok() && result->signal == 0);
-  EXPECT_EQ(result->exit_code, 1) << result->out << result->err;
-  auto text = read_file(json);
-  ASSERT_TRUE(text.ok());
-  const Json verdict = parse_json(*text).take();
+  const auto [exit_code, out, err, verdict] = evaluate(candidate, task, {"--workload", "smoke"});
+  EXPECT_EQ(exit_code, 1) << out << err;
   EXPECT_EQ(verdict.value("level", 0), 4) << dump_json(verdict).substr(0, 4000);
   EXPECT_EQ(verdict.value("reason", ""), "wrong-compute-type");
   EXPECT_EQ(verdict.value("message", ""),

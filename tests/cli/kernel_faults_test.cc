@@ -1,10 +1,7 @@
 // Faults planted in the expert attention kernels, a line each: the verdict names them.
 #include <gtest/gtest.h>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/subprocess.h"
-#include "base/temp_dir.h"
+#include "evaluation.h"
 
 namespace ptxbench {
 namespace {
@@ -46,27 +43,11 @@ class KernelFaults : public ::testing::TestWithParam<Edit> {
 TEST_P(KernelFaults, AreNamed) {
   const Edit& edit = GetParam();
   const TempDir folder = TempDir::create("kernel-faults").take();
-  const std::string candidate = (folder.path() / "solution.json").string();
+  const std::filesystem::path candidate = folder.path() / "solution.json";
   ASSERT_TRUE(write_file_atomically(candidate, dump_json(solution(edit))).ok());
-  const std::string json = (folder.path() / "verdict.json").string();
-  ProcessSpec spec;
-  spec.argv = {std::string(PTXBENCH_BUILD_DIR) + "/bin/ptxbench",
-               "eval",
-               candidate,
-               "--task",
-               edit.task,
-               "--workload",
-               "smoke",
-               "--seed",
-               "17",
-               "--quiet",
-               "--json",
-               json};
-  spec.wall_s = 300;
-  const auto result = run_process(spec);
-  ASSERT_TRUE(result.ok() && result->signal == 0);
-  EXPECT_EQ(result->exit_code, 1) << result->out << result->err;
-  const Json verdict = parse_json(read_file(json).take()).take();
+  const auto [exit_code, out, err, verdict] =
+      evaluate(candidate, edit.task, {"--workload", "smoke"});
+  EXPECT_EQ(exit_code, 1) << out << err;
   EXPECT_EQ(verdict.value("reason", ""), "numerics");
   std::string found;
   for (const Json& output : verdict.at("outputs")) {

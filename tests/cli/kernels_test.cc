@@ -2,10 +2,7 @@
 // mma.sync are right but on the wrong instructions.
 #include <gtest/gtest.h>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/subprocess.h"
-#include "base/temp_dir.h"
+#include "evaluation.h"
 
 namespace ptxbench {
 namespace {
@@ -20,26 +17,10 @@ class Kernels : public ::testing::TestWithParam<Kernel> {};
 
 TEST_P(Kernels, HasItsLevel) {
   const Kernel& kernel = GetParam();
-  TempDir folder = TempDir::create("kernels").take();
-  const std::string json = (folder.path() / "verdict.json").string();
-  ProcessSpec spec;
-  spec.argv = {std::string(PTXBENCH_BUILD_DIR) + "/bin/ptxbench",
-               "eval",
-               std::string(PTXBENCH_SOURCE_DIR) + "/kernels/" + kernel.file,
-               "--task",
-               kernel.task,
-               "--workload",
-               "smoke",
-               "--quiet",
-               "--json",
-               json};
-  spec.wall_s = 300;
-  const auto result = run_process(spec);
-  ASSERT_TRUE(result.ok() && result->signal == 0);
-  EXPECT_EQ(result->exit_code, kernel.level >= 5 ? 0 : 1) << result->out << result->err;
-  auto text = read_file(json);
-  ASSERT_TRUE(text.ok());
-  const Json verdict = parse_json(*text).take();
+  const auto [exit_code, out, err, verdict] =
+      evaluate(std::filesystem::path(PTXBENCH_SOURCE_DIR) / "kernels" / kernel.file, kernel.task,
+               {"--workload", "smoke"});
+  EXPECT_EQ(exit_code, kernel.level >= 5 ? 0 : 1) << out << err;
   EXPECT_EQ(verdict.value("level", 0), kernel.level) << dump_json(verdict).substr(0, 4000);
   EXPECT_EQ(verdict.value("reason", ""), kernel.reason);
   EXPECT_TRUE(verdict.at("findings").empty()) << dump_json(verdict.at("findings"));

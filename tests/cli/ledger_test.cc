@@ -2,10 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "../../kernels/sm_90a/gemm_bf16_plan.h"
-#include "base/files.h"
-#include "base/json.h"
-#include "base/subprocess.h"
-#include "base/temp_dir.h"
+#include "evaluation.h"
 
 namespace ptxbench {
 namespace {
@@ -19,26 +16,10 @@ struct Case {
 class Ledger : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Ledger, EqualsTheClosedForm) {
-  TempDir folder = TempDir::create("ledger").take();
-  const std::string json = (folder.path() / "verdict.json").string();
-  ProcessSpec spec;
-  spec.argv = {std::string(PTXBENCH_BUILD_DIR) + "/bin/ptxbench",
-               "eval",
-               std::string(PTXBENCH_SOURCE_DIR) + "/kernels/sm_90a/gemm_bf16.cu",
-               "--task",
-               GetParam().task,
-               "--workload",
-               GetParam().workload,
-               "--quiet",
-               "--json",
-               json};
-  spec.wall_s = 120;
-  auto result = run_process(spec);
-  ASSERT_TRUE(result.ok());
-  ASSERT_EQ(result->exit_code, 0) << result->out << result->err;
-  auto text = read_file(json);
-  ASSERT_TRUE(text.ok());
-  const Json verdict = parse_json(*text).take();
+  const auto [exit_code, out, err, verdict] =
+      evaluate(std::filesystem::path(PTXBENCH_SOURCE_DIR) / "kernels/sm_90a/gemm_bf16.cu",
+               GetParam().task, {"--workload", GetParam().workload});
+  ASSERT_EQ(exit_code, 0) << out << err;
   const Json axes = verdict["axes"];
   const sm90::GemmShape shape{axes["M"].get<int>(), axes["N"].get<int>(), axes["K"].get<int>()};
   const sm90::GemmCounts want =

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/subprocess.h"
 #include "base/temp_dir.h"
+#include "evaluation.h"
 
 namespace ptxbench {
 namespace {
@@ -56,7 +57,7 @@ TEST_F(Ruler, AUsersTaskIsTriedAndStored) {
   const std::string tasks = path("tasks");
   EXPECT_NE(run({"tasks", "list", "--tasks", tasks}).out.find("NOT ADMITTED"), std::string::npos);
   ProcessResult r = run({"tasks", "admit", "--all", "--tasks", tasks, "--write", "--quiet",
-                         "--json", path("report.json")});
+                         "--seed", test_seed(), "--json", path("report.json")});
   EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
   const Json report = parse_json(read_file(path("report.json")).take()).take();
   ASSERT_EQ(report.size(), 1u);
@@ -68,7 +69,8 @@ TEST_F(Ruler, AUsersTaskIsTriedAndStored) {
   ASSERT_NE(calibration.find(bound), std::string::npos);
   calibration.replace(calibration.find(bound), bound.size(), "\"rel_frobenius_factor\": 0.25");
   ASSERT_TRUE(write_file_atomically(task / "calibration.json", std::string_view(calibration)).ok());
-  r = run({"tasks", "admit", "gemm_n128_k2048", "--tasks", tasks, "--quiet"});
+  r = run(
+      {"tasks", "admit", "gemm_n128_k2048", "--tasks", tasks, "--quiet", "--seed", test_seed()});
   EXPECT_EQ(r.exit_code, 1) << r.out << r.err;
   EXPECT_NE(r.out.find("is rejected at tiny"), std::string::npos) << r.out;
 }
@@ -78,18 +80,20 @@ TEST_F(Ruler, TileMapIsWrittenWhateverTheVerdict) {
   ASSERT_TRUE(write_file_atomically(path("bad.cu"), std::string_view(source)).ok());
   const std::string candidate = PTXBENCH_SOURCE_DIR "/examples/candidates/naive_simt.cu";
   for (const std::string& file : {path("bad.cu"), candidate}) {
-    const ProcessResult r = run({"eval", file, "--task", "gemm_n7168_k5120", "--axes",
-                                 "M=40,N=64,K=64", "--quiet", "--tile-map", path("map.svg")});
+    const ProcessResult r =
+        run({"eval", file, "--task", "gemm_n7168_k5120", "--axes", "M=40,N=64,K=64", "--quiet",
+             "--seed", test_seed(), "--tile-map", path("map.svg")});
     EXPECT_EQ(r.exit_code, 1) << r.out << r.err;
     const std::string svg = read_file(path("map.svg")).take();
     EXPECT_EQ(svg.substr(0, 5), "<svg ");
     EXPECT_EQ(svg.find("nothing was compared") == std::string::npos, file == candidate);
     EXPECT_EQ(svg.find("0 of 12 tiles wrong") != std::string::npos, file == candidate) << svg;
   }
-  // The verdict is out by then; what could not be written is an error all the same.
+  // Known before any work is done.
   const ProcessResult r = run({"eval", candidate, "--task", "gemm_n7168_k5120", "--axes",
                                "M=40,N=64,K=64", "--quiet", "--tile-map", path("nowhere/map.svg")});
   EXPECT_EQ(r.exit_code, 2);
+  EXPECT_EQ(r.out, "");
   EXPECT_NE(r.err.find("nowhere"), std::string::npos) << r.err;
 }
 

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/subprocess.h"
 #include "base/temp_dir.h"
+#include "evaluation.h"
 
 namespace ptxbench {
 namespace {
@@ -25,7 +26,7 @@ Ran run(std::vector<std::string> arguments) {
   const std::string json = (folder.path() / "out.json").string();
   const bool eval = arguments[0] == "eval";
   arguments.insert(arguments.begin(), std::string(PTXBENCH_BUILD_DIR) + "/bin/ptxbench");
-  if (eval) arguments.insert(arguments.end(), {"--quiet", "--json", json});
+  if (eval) arguments.insert(arguments.end(), {"--quiet", "--json", json, "--seed", test_seed()});
   ProcessSpec spec;
   spec.argv = arguments;
   spec.wall_s = 120;
