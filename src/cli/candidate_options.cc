@@ -100,9 +100,8 @@ void add_candidate_options(CLI::App& command, CandidateOptions& options) {
       .add_option("--device", options.device,
                   "emu, emu:PROFILE with h100, h200, or cuda:N for a GPU")
       ->capture_default_str();
-  command
-      .add_option("--json", options.json, "Also write the result as JSON to FILE (-: stdout only)")
-      ->check(CLI::Validator(check_output_file, "FILE"));
+  add_output_file(command, "--json", options.json,
+                  "Also write the result as JSON to FILE (-: stdout only)");
   command.add_flag("--trust", options.trust,
                    "Run the candidate's host code without a sandbox where none works");
   command.add_flag("--quiet", options.quiet, "No progress on stderr");

@@ -146,8 +146,7 @@ void add_doctor(CLI::App& app, int& exit_code) {
   auto isa = std::make_shared<bool>(false);
   CLI::App* command =
       app.add_subcommand("doctor", "What this machine has and what is therefore possible");
-  command->add_option("--json", *json, "Write JSON to FILE (-: stdout only)")
-      ->check(CLI::Validator(check_output_file, "FILE"));
+  add_output_file(*command, "--json", *json);
   command->add_flag("--isa", *isa, "Instead: the instructions that the emulator executes");
   command->callback(
       [json, isa, &exit_code] { exit_code = *isa ? instruction_coverage(*json) : doctor(*json); });

@@ -168,8 +168,7 @@ void add_emulate(CLI::App& app, int& exit_code) {
   command->add_option("--schedule", options->schedule, "inorder or random:SEED (inorder)");
   command->add_option("--races", options->races,
                       "Look for accesses that nothing orders: on, off (off)");
-  command->add_option("--json", options->json, "Write findings and counts to this file")
-      ->check(CLI::Validator(check_output_file, "FILE"));
+  add_output_file(*command, "--json", options->json, "Write findings and counts to this file");
   command->add_flag("--check", options->check,
                     "Exit with 1 if the program succeeds with a fatal or latent finding");
   command->add_flag("--verbose", options->verbose, "Say also why calls were refused");

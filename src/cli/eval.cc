@@ -176,10 +176,8 @@ void add_eval(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"on", "off", "auto"}))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Inputs' seed in hex, to replay a verdict");
-  command
-      ->add_option("--tile-map", options->tile_map,
-                   "Write a picture of right and wrong 16x16 tiles to FILE (SVG)")
-      ->check(CLI::Validator(check_output_file, "FILE"));
+  add_output_file(*command, "--tile-map", options->tile_map,
+                  "Write a picture of right and wrong 16x16 tiles to FILE (SVG)");
   command->add_option("--require", options->require, "Level that gives exit code 0")
       ->check(CLI::Range(0, 6))
       ->capture_default_str();
@@ -191,8 +189,8 @@ void add_eval(CLI::App& app, int& exit_code) {
                    "On a GPU: timed launches, each on contents of its own")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--trace", options->trace, "Also write the result as a FlashInfer trace")
-      ->check(CLI::Validator(check_output_file, "FILE"));
+  add_output_file(*command, "--trace", options->trace,
+                  "Also write the result as a FlashInfer trace");
   command->add_option("--from-trace", options->from_trace,
                       "Judge on the task, workload and seed of a FlashInfer trace");
   command

@@ -247,8 +247,7 @@ void add_inspect(CLI::App& app, int& exit_code) {
       ->required();
   command->add_option("--arch", options->arch, "Target architecture for a .cu")
       ->capture_default_str();
-  command->add_option("--json", options->json, "Write JSON to FILE (-: stdout only)")
-      ->check(CLI::Validator(check_output_file, "FILE"));
+  add_output_file(*command, "--json", options->json);
   command->add_flag("--trust", options->trust, "Compile without a sandbox where none works");
   command->callback([options, &exit_code] { exit_code = inspect(*options); });
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +13,24 @@
 #include "base/json.h"
 
 namespace ptxbench::cli {
+namespace {
+
+// Why the file cannot be written, or "".
+std::string check_output_file(std::string& path) {
+  if (path == "-") return "";
+  std::error_code ignored;
+  const std::filesystem::path file = path, parent = file.parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  if (path.empty()) return "the name of the file to write is empty";
+  if (std::filesystem::is_directory(file, ignored)) return path + " is a folder";
+  if (!std::filesystem::is_directory(folder, ignored))
+    return "cannot write " + path + ": there is no folder " + folder;
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    return "cannot write " + path + ": " + std::strerror(errno);
+  return "";
+}
+
+}  // namespace
 
 Style::Style() : colour_(isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr) {}
 
@@ -39,18 +58,9 @@ Result<void> write_json(const std::string& path, const nlohmann::json& document)
   return write_document(path, dump_json(document) + "\n");
 }
 
-std::string check_output_file(std::string& path) {
-  if (path == "-") return "";
-  std::error_code ignored;
-  const std::filesystem::path file = path, parent = file.parent_path();
-  const std::string folder = parent.empty() ? "." : parent.string();
-  if (path.empty()) return "the name of the file to write is empty";
-  if (std::filesystem::is_directory(file, ignored)) return path + " is a folder";
-  if (!std::filesystem::is_directory(folder, ignored))
-    return "cannot write " + path + ": there is no folder " + folder;
-  if (access(folder.c_str(), W_OK | X_OK) != 0)
-    return "cannot write " + path + ": " + std::strerror(errno);
-  return "";
+CLI::Option* add_output_file(CLI::App& command, const std::string& flags, std::string& path,
+                             const std::string& help) {
+  return command.add_option(flags, path, help)->check(CLI::Validator(check_output_file, "FILE"));
 }
 
 std::string grouped(uint64_t value) {

@@ -6,6 +6,11 @@
 
 #include "base/result.h"
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace ptxbench::cli {
 
 class Style {
@@ -29,8 +34,10 @@ Result<void> write_json(const std::string& path, const nlohmann::json& document)
 // The same for a document made already, with its last line feed.
 Result<void> write_document(const std::string& path, const std::string& text);
 
-// For the option parser, before any work is done: why FILE ("-": stdout) cannot be written, or "".
-std::string check_output_file(std::string& path);
+// An option that names a file to write ("-": stdout). The parser refuses, before any work is done,
+// what could not be written.
+CLI::Option* add_output_file(CLI::App& command, const std::string& flags, std::string& path,
+                             const std::string& help = "Write JSON to FILE (-: stdout only)");
 
 // 1234567 as "1,234,567".
 std::string grouped(uint64_t value);

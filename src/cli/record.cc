@@ -68,9 +68,8 @@ void add_record(CLI::App& app, int& exit_code) {
       "record", "Compile a candidate and write down what its host code asks of the device");
   command->add_option("file", options->file, "Candidate: .cu, or a model's answer in Markdown")
       ->required();
-  command->add_option("-o,--output", options->output, "The plan to write, x.plan")
-      ->required()
-      ->check(CLI::Validator(check_output_file, "FILE"));
+  add_output_file(*command, "-o,--output", options->output, "The plan to write, x.plan")
+      ->required();
   add_candidate_options(*command, *options);
   command->callback([options, &exit_code] { exit_code = record(*options); });
 }

@@ -106,8 +106,7 @@ void add_report(CLI::App& app, int& exit_code) {
   command->add_option("source", options->sources, "Run stores, per-turn CSV files, verdicts")
       ->required();
   command->add_option("--csv", options->csv, "Write every table as CSV into DIR");
-  command->add_option("--html", options->html, "Write one self-contained page to FILE")
-      ->check(CLI::Validator(check_output_file, "FILE"));
+  add_output_file(*command, "--html", options->html, "Write one self-contained page to FILE");
   command->add_option("--title", options->title, "Its title")->capture_default_str();
   command
       ->add_option("--sources", options->with_sources,

@@ -76,8 +76,7 @@ void add_runs(CLI::App& app, int& exit_code) {
   import_command
       ->add_option("source", options->sources, "Per-turn CSV files, verdicts, folders, stores")
       ->required();
-  list_command->add_option("--json", options->json, "Write JSON to FILE (-: stdout only)")
-      ->check(CLI::Validator(check_output_file, "FILE"));
+  add_output_file(*list_command, "--json", options->json);
   import_command->callback([options, &exit_code] { exit_code = import(*options); });
   list_command->callback([options, &exit_code] { exit_code = list(*options); });
 }

@@ -141,8 +141,7 @@ void add_tasks(CLI::App& app, int& exit_code) {
   for (CLI::App* sub : {list_command, show_command}) {
     sub->add_option("--tasks", options->folder,
                     "Folder of task folders, or a FlashInfer-Trace dataset");
-    sub->add_option("--json", options->json, "Write JSON to FILE (-: stdout only)")
-        ->check(CLI::Validator(check_output_file, "FILE"));
+    add_output_file(*sub, "--json", options->json);
   }
   add_tasks_admit(*command, exit_code);
   list_command->callback([options, &exit_code] { exit_code = list(*options); });

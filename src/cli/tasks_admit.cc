@@ -137,8 +137,7 @@ void add_tasks_admit(CLI::App& tasks, int& exit_code) {
   command->add_option("--threads", options->threads, "Host threads (0: all cores)")
       ->check(CLI::Range(0, 1024));
   command->add_option("--tasks", options->folder, "Folder of task folders");
-  command->add_option("--json", options->json, "Write JSON to FILE (-: stdout only)")
-      ->check(CLI::Validator(check_output_file, "FILE"));
+  add_output_file(*command, "--json", options->json);
   command->add_flag("--quiet", options->quiet, "No progress on stderr");
   command->callback([options, &exit_code] { exit_code = admit(*options); });
 }

@@ -30,7 +30,7 @@ class Examples : public ::testing::TestWithParam<Json> {
     const Json document = expectations();
     const auto [exit_code, out, err, verdict] = ptxbench::evaluate(
         kExamples / GetParam()["file"].get<std::string>(), document["task"],
-        {"--workload", document["workload"], "--threads", threads, "--async", async});
+        {"--workload", document["workload"], "--threads", threads, "--async", async}, 120);
     EXPECT_NE(exit_code, 2) << err;
     EXPECT_EQ(exit_code, GetParam()["level"].get<int>() >= 5 ? 0 : 1) << out;
     for (const std::string& error : schema().errors(verdict, "verdict")) ADD_FAILURE() << error;

@@ -18,7 +18,7 @@ class Ledger : public ::testing::TestWithParam<Case> {};
 TEST_P(Ledger, EqualsTheClosedForm) {
   const auto [exit_code, out, err, verdict] =
       evaluate(std::filesystem::path(PTXBENCH_SOURCE_DIR) / "kernels/sm_90a/gemm_bf16.cu",
-               GetParam().task, {"--workload", GetParam().workload});
+               GetParam().task, {"--workload", GetParam().workload}, 120);
   ASSERT_EQ(exit_code, 0) << out << err;
   const Json axes = verdict["axes"];
   const sm90::GemmShape shape{axes["M"].get<int>(), axes["N"].get<int>(), axes["K"].get<int>()};

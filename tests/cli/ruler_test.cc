@@ -1,10 +1,6 @@
 // `tasks admit` and `eval --tile-map` as a user runs them.
 #include <gtest/gtest.h>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/subprocess.h"
-#include "base/temp_dir.h"
 #include "evaluation.h"
 
 namespace ptxbench {
@@ -13,14 +9,8 @@ namespace {
 class Ruler : public ::testing::Test {
  protected:
   Ruler() : folder_(TempDir::create("ruler").take()) {}
-  ProcessResult run(std::vector<std::string> arguments) {
-    ProcessSpec spec;
-    spec.argv = {std::string(PTXBENCH_BUILD_DIR) + "/bin/ptxbench"};
-    spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
-    spec.wall_s = 300;
-    auto result = run_process(spec);
-    EXPECT_TRUE(result.ok() && result->signal == 0);
-    return result.take();
+  ProcessResult run(const std::vector<std::string>& arguments) {
+    return run_ptxbench(arguments, 300);
   }
   void expect_refused(const std::vector<std::string>& arguments, const char* words) {
     const ProcessResult r = run(arguments);

@@ -2,10 +2,6 @@
 // dataset made of it.
 #include <gtest/gtest.h>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/subprocess.h"
-#include "base/temp_dir.h"
 #include "evaluation.h"
 
 namespace ptxbench {
@@ -14,28 +10,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kExamples = std::string(PTXBENCH_SOURCE_DIR) + "/examples/tasks";
-
-struct Ran {
-  int exit_code = -1;
-  std::string out, err;
-  Json json;
-};
-
-Ran run(std::vector<std::string> arguments) {
-  TempDir folder = TempDir::create("user_task").take();
-  const std::string json = (folder.path() / "out.json").string();
-  const bool eval = arguments[0] == "eval";
-  arguments.insert(arguments.begin(), std::string(PTXBENCH_BUILD_DIR) + "/bin/ptxbench");
-  if (eval) arguments.insert(arguments.end(), {"--quiet", "--json", json, "--seed", test_seed()});
-  ProcessSpec spec;
-  spec.argv = arguments;
-  spec.wall_s = 120;
-  const auto result = run_process(spec);
-  if (!result.ok()) return {};
-  Ran ran{result->exit_code, result->out, result->err, {}};
-  if (const auto text = read_file(json); text.ok()) ran.json = parse_json(*text).take();
-  return ran;
-}
 
 std::string edited(const std::string& file, const std::string& from, const std::string& to) {
   std::string text = read_file(file).take();
@@ -50,11 +24,10 @@ class UserTask : public ::testing::Test {
   fs::path tasks_ = temp_.path() / "tasks", candidate_ = temp_.path() / "c.cu";
 
   void SetUp() override { fs::copy(kExamples, tasks_, fs::copy_options::recursive); }
-  Ran eval(std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments = {"eval",   candidate_.string(), "--tasks", tasks_.string(),
-                                          "--task", "rmsnorm_h256"};
+  Evaluation eval(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {"--tasks", tasks_.string()};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return run(arguments);
+    return evaluate(candidate_, "rmsnorm_h256", arguments, 120);
   }
   void put(const fs::path& path, const std::string& text) {
     ASSERT_TRUE(write_file_atomically(path, text).ok());
@@ -64,10 +37,10 @@ class UserTask : public ::testing::Test {
 TEST_F(UserTask, RunsWithItsOwnReference) {
   put(candidate_, read_file(kExamples + "/rmsnorm.cu").take());
   for (const char* workload : {"smoke", "large-eps"}) {
-    const Ran ran = eval({"--workload", workload});
+    const Evaluation ran = eval({"--workload", workload});
     EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;
-    EXPECT_EQ(ran.json.value("level", 0), 5);
-    EXPECT_EQ(ran.json.at("correctness").at("verified"),
+    EXPECT_EQ(ran.verdict.value("level", 0), 5);
+    EXPECT_EQ(ran.verdict.at("correctness").at("verified"),
               workload == std::string("smoke") ? 77 * 256 : 32 * 256);
   }
 }
@@ -83,9 +56,9 @@ TEST_F(UserTask, FaultsAreSeen) {
            Fault{"if (row >= rows) return;", "", "memory-fault"},
        }) {
     put(candidate_, edited(kExamples + "/rmsnorm.cu", fault.from, fault.to));
-    const Ran ran = eval({"--workload", "large-eps", "--axes", "rows=30"});
+    const Evaluation ran = eval({"--workload", "large-eps", "--axes", "rows=30"});
     EXPECT_EQ(ran.exit_code, 1) << fault.from << ran.out << ran.err;
-    EXPECT_EQ(ran.json.value("reason", ""), fault.reason) << fault.from;
+    EXPECT_EQ(ran.verdict.value("reason", ""), fault.reason) << fault.from;
   }
 }
 
@@ -103,13 +76,13 @@ TEST_F(UserTask, ABadReferenceIsTheTasksFault) {
        }) {
     const std::string text = edited(kExamples + "/rmsnorm_h256/reference.cu", fault.from, fault.to);
     put(reference, text);
-    const Ran ran = eval();
+    const Evaluation ran = eval();
     EXPECT_EQ(ran.exit_code, 2) << fault.from << ran.out;
     EXPECT_NE(ran.err.find(fault.says), std::string::npos) << ran.err;
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
   }
   fs::remove(reference);
-  const Ran without = eval();
+  const Evaluation without = eval();
   EXPECT_EQ(without.exit_code, 2);
   EXPECT_NE(without.err.find("op_type 'rmsnorm' cannot be evaluated"), std::string::npos)
       << without.err;
@@ -118,17 +91,17 @@ TEST_F(UserTask, ABadReferenceIsTheTasksFault) {
 TEST_F(UserTask, AsADataset) {
   put(candidate_, read_file(kExamples + "/rmsnorm.cu").take());
   const fs::path dataset = temp_.path() / "dataset";
-  const Ran exported =
-      run({"tasks", "export", dataset.string(), "rmsnorm_h256", "--tasks", tasks_.string()});
+  const ProcessResult exported = run_ptxbench(
+      {"tasks", "export", dataset.string(), "rmsnorm_h256", "--tasks", tasks_.string()}, 120);
   ASSERT_EQ(exported.exit_code, 0) << exported.err;
   EXPECT_TRUE(fs::exists(dataset / "definitions/rmsnorm/rmsnorm_h256.json"));
   tasks_ = dataset;
   const fs::path trace = temp_.path() / "trace.json";
-  const Ran ran = eval({"--trace", trace.string()});
+  const Evaluation ran = eval({"--trace", trace.string()});
   EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;
   const Json document = parse_json(read_file(trace).take()).take();
   EXPECT_EQ(document.at("workload").at("inputs").at("eps").at("value"), 1e-6);
-  const Ran listed = run({"tasks", "list", "--tasks", dataset.string()});
+  const ProcessResult listed = run_ptxbench({"tasks", "list", "--tasks", dataset.string()}, 120);
   EXPECT_NE(listed.out.find("rmsnorm_h256"), std::string::npos) << listed.out;
 }
 
